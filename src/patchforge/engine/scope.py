@@ -1,0 +1,111 @@
+"""Which definition encloses a line of Python, and whether a hunk that moved is still in its own.
+
+An offset is only a fact about lines.  In Python the same few lines often stand in two classes, so a hunk may move only
+inside the definition it was cut in.  That name comes from the lock (the pristine tree) when there is one; else from the
+section heading after the second ``@@``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+_HEADING = re.compile(rb"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]")
+_TOP = re.compile(rb"[A-Za-z_$]")
+_INDENT_DEF = re.compile(rb"([ \t]*)(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_0-9]+)")
+
+
+class Scopes:
+    """The definitions of one Python file; lines are 0-based indices."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self._lines = lines
+        self._spans: list[tuple[int, int, str]] | None = None
+
+    def at(self, index: int) -> str:
+        """Qualified name of the innermost definition around line ``index``; ``""`` at module level."""
+        if self._spans is None:
+            self._spans = self._parse()
+        best = ""
+        size = 1 << 60
+        for start, end, name in self._spans:
+            if start <= index <= end and end - start < size:
+                best, size = name, end - start
+        return best
+
+    def _parse(self) -> list[tuple[int, int, str]]:
+        try:
+            module = ast.parse(b"\n".join(self._lines))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return self._by_indent()
+        spans: list[tuple[int, int, str]] = []
+        stack: list[tuple[ast.AST, str]] = [(module, "")]
+        while stack:
+            node, prefix = stack.pop()
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    name = f"{prefix}.{child.name}" if prefix else child.name
+                    first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+                    spans.append((first - 1, (child.end_lineno or child.lineno) - 1, name))
+                    stack.append((child, name))
+                else:
+                    stack.append((child, prefix))
+        return spans
+
+    def _by_indent(self) -> list[tuple[int, int, str]]:
+        """Definitions by indentation, for a file this Python cannot parse."""
+        spans: list[tuple[int, int, str]] = []
+        open_defs: list[tuple[int, int, str]] = []
+        last = -1
+        for index, line in enumerate(self._lines):
+            if not line.strip() or line.lstrip().startswith(b"#"):
+                continue
+            indent = len(line) - len(line.lstrip())
+            while open_defs and open_defs[-1][0] >= indent:
+                _, start, name = open_defs.pop()
+                spans.append((start, last, name))
+            match = _INDENT_DEF.match(line)
+            if match:
+                prefix = open_defs[-1][2] + "." if open_defs else ""
+                open_defs.append((indent, index, prefix + match.group(2).decode()))
+            last = index
+        spans.extend((start, last, name) for _, start, name in open_defs)
+        return spans
+
+
+def headings(lines: list[bytes], index: int) -> tuple[bytes, bytes]:
+    """The section headings git would print for a hunk at ``index``: with its Python rule, and with its default rule."""
+    python = default = b""
+    for i in range(index - 1, -1, -1):
+        line = lines[i]
+        if not python and _HEADING.match(line):
+            python = line.strip()
+        if not default and _TOP.match(line):
+            default = line.strip()
+        if python and default:
+            break
+    return python, default
+
+
+def proves_same(lines: list[bytes], scopes: Scopes, hunk_at: int, line: int, recorded: int, heading: bytes) -> str:
+    """Say why the section heading does not prove that ``line`` lies in the hunk's own definition; ``""`` when it does.
+
+    ``hunk_at`` is where the hunk would start, ``line`` its first changed line there, ``recorded`` the line it was recorded
+    for.  A heading proves the place when the candidate has it and either no other place in the file has, or the
+    definition around the recorded line is the same one.
+    """
+    here = scopes.at(line)
+    stays = scopes.at(min(recorded, max(len(lines) - 1, 0))) == here
+    heading = heading.strip()
+    if not heading:
+        if stays:
+            return ""
+        return f"nothing proves that '{here or 'the module level'}' is the definition it was cut in (no section heading)"
+    found = headings(lines, hunk_at)
+    if not any(candidate and candidate[: len(heading)] == heading for candidate in found):
+        shown = heading.decode("utf-8", "backslashreplace")
+        return f"it was cut in '{shown}', and this place is in '{here or 'the module level'}'"
+    if stays or sum(1 for text in lines if text.strip()[: len(heading)] == heading) == 1:
+        return ""
+    shown = heading.decode("utf-8", "backslashreplace")
+    return f"'{shown}' stands more than once in the file, so it does not prove the place"

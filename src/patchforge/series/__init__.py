@@ -1,0 +1,1 @@
+"""A series on disk: the pin, the order, the patches, the lock."""

@@ -1,0 +1,1 @@
+"""A tree on disk: finding it, reading it safely, changing it all at once or not at all."""

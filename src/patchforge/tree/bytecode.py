@@ -1,0 +1,27 @@
+"""Bytecode of changed modules: a stale ``.pyc`` would be run instead of the patched source."""
+
+from __future__ import annotations
+
+import os
+
+from patchforge.tree.root import Root
+
+
+def stale(root: Root, path: str) -> list[str]:
+    """The ``.pyc`` files, of every tag and optimisation level, that belong to the module file ``path``."""
+    if not path.endswith(".py"):
+        return []
+    folder, _, name = path.rpartition("/")
+    stem = name[:-3]
+    prefix = f"{folder}/" if folder else ""
+    found = []
+    cache = root.directory(f"{prefix}__pycache__")
+    if cache is not None:
+        found = [
+            f"{prefix}__pycache__/{entry}"
+            for entry in os.listdir(cache)
+            if entry.endswith(".pyc") and entry.rsplit(".", 1)[0].rsplit(".opt-", 1)[0].rsplit(".", 1)[0] == stem
+        ]
+    if root.exists(f"{prefix}{stem}.pyc"):
+        found.append(f"{prefix}{stem}.pyc")
+    return sorted(found)
