@@ -92,9 +92,7 @@ def read_hunk(lines: list[bytes], at: int, patch: str, unterminated: bool) -> tu
     if all(op == b" " for op, _ in body):
         raise MalformedPatch("the hunk changes nothing", reason="malformed", file=patch, line=at + 1)
     if (old_eof and old and not old[-1]) or (new_eof and new and not new[-1]):
-        raise MalformedPatch(
-            "an empty line cannot lack its newline", reason="malformed", file=patch, line=index
-        )
+        raise MalformedPatch("an empty line cannot lack its newline", reason="malformed", file=patch, line=index)
     if old == new and old_eof == new_eof:
         raise MalformedPatch("the hunk changes nothing", reason="malformed", file=patch, line=at + 1)
     leading = next(i for i, (op, _) in enumerate(body) if op != b" ")
@@ -118,9 +116,7 @@ def read_hunk(lines: list[bytes], at: int, patch: str, unterminated: bool) -> tu
     return hunk, index
 
 
-def _marker(
-    body: list[tuple[bytes, bytes]], old_eof: bool, new_eof: bool, patch: str, index: int
-) -> tuple[bool, bool]:
+def _marker(body: list[tuple[bytes, bytes]], old_eof: bool, new_eof: bool, patch: str, index: int) -> tuple[bool, bool]:
     """Apply a ``\\ No newline`` line to the side or sides of the line before it."""
     if not body:
         raise MalformedPatch(

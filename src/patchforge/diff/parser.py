@@ -80,9 +80,7 @@ def parse_patch(data: bytes, label: str = "patch", strip: int = 1, name: str | N
     return Patch(name or label, label, text, start + 1, tuple(files), tuple(findings))
 
 
-def _section(
-    lines: list[bytes], at: int, patch: str, strip: int, unterminated: bool
-) -> tuple[FileDiff, int]:
+def _section(lines: list[bytes], at: int, patch: str, strip: int, unterminated: bool) -> tuple[FileDiff, int]:
     head: GitHeader | None = None
     index = at
     if lines[at].startswith(b"diff --git "):
@@ -113,9 +111,7 @@ def _section(
     hunks: list[Hunk] = []
     while index < len(lines) and starts_hunk(lines[index]):
         if old is None:
-            raise MalformedPatch(
-                "a hunk without '---' and '+++' lines", reason="malformed", file=patch, line=index + 1
-            )
+            raise MalformedPatch("a hunk without '---' and '+++' lines", reason="malformed", file=patch, line=index + 1)
         hunk, index = read_hunk(lines, index, patch, unterminated)
         if hunks:
             _ordered(hunks[-1], hunk, patch)
@@ -150,6 +146,8 @@ def _change(
         assert old is not None and new is not None
         return _plain(old, new, hunks, line, patch, strip)
     pair = _git_names(head, old, new, patch)
+    old_path: str | None
+    new_path: str | None
     if head.rename_from is not None or head.copy_from is not None:
         action = "rename" if head.rename_from is not None else "copy"
         inner = max(strip - 1, 0)
@@ -170,9 +168,7 @@ def _change(
     new_mode = head.new_mode
     if action in ("create", "delete"):
         _whole(action, hunks, line, patch)
-    return FileDiff(
-        line, action, old_path, new_path, old_mode, new_mode, hunks, True, head.old_id, head.new_id
-    )
+    return FileDiff(line, action, old_path, new_path, old_mode, new_mode, hunks, True, head.old_id, head.new_id)
 
 
 def _git_names(
@@ -327,9 +323,7 @@ def _lint(files: list[FileDiff], findings: list[Finding]) -> None:
     seen: dict[str, int] = {}
     for change in files:
         if not change.git:
-            findings.append(
-                Finding("plain-header", change.line, "a plain diff header", "refresh writes the git form")
-            )
+            findings.append(Finding("plain-header", change.line, "a plain diff header", "refresh writes the git form"))
         if change.path in seen:
             findings.append(
                 Finding(

@@ -263,7 +263,9 @@ def _commit(series: Series, target: Target, plan: Plan, options: ApplyOptions) -
             changes.append(Change(target.full(path), current, data, mode))
             remove += bytecode.stale(target.root, target.full(path))
     if target.info is not None:
-        changes += _metadata(series, target, plan, options, files, {p: d for p, d in record.items() if p in _paths(target, changed)})
+        changes += _metadata(
+            series, target, plan, options, files, {p: d for p, d in record.items() if p in _paths(target, changed)}
+        )
     target.transaction().run(changes, remove, f"apply {len(series.patches)} patches")
     target.refresh()
 
@@ -278,7 +280,9 @@ def _mode(pristine: OnDisk | None, after: FileState | None) -> int | None:
         return None
     if pristine is None:
         return 0o755 if after.executable else None
-    return with_executable(pristine.mode, after.executable) if pristine.executable != after.executable else pristine.mode
+    return (
+        with_executable(pristine.mode, after.executable) if pristine.executable != after.executable else pristine.mode
+    )
 
 
 def _touched(path: str, pristine: OnDisk | None, data: bytes | None, mode: int | None, plan: Plan) -> TouchedFile:
@@ -308,7 +312,10 @@ def _metadata(
         target.version,
         series.sha256,
         series.patches[-1].name if options.upto and series.patches else None,
-        tuple(_applied_patch(file.name, file.sha256, result) for file, result in zip(series.patches, plan.results, strict=True)),
+        tuple(
+            _applied_patch(file.name, file.sha256, result)
+            for file, result in zip(series.patches, plan.results, strict=True)
+        ),
         tuple(files),
         tuple(undo),
         hashlib.sha256(pristine.data).hexdigest(),

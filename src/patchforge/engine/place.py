@@ -81,9 +81,7 @@ def expected(hunk: Hunk) -> int:
     return hunk.old_start - 1 if hunk.old_len else hunk.old_start
 
 
-def place_hunks(
-    lines: list[bytes], change: FileDiff, scopes: dict[int, str], options: Options
-) -> list[int]:
+def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], options: Options) -> list[int]:
     """Return the index of every hunk of ``change`` in ``lines``.
 
     ``scopes`` maps a hunk's index to its qualified name on the pin, where the lock knows it.  Raises

@@ -224,7 +224,14 @@ def _after(change: FileDiff, source: FileState | None, lines: list[bytes], patch
     state = FileState(lines, executable)
     if change.action == "modify" and same(source, state):
         raise _Stop(
-            Failure(patch.name, "no-change", f"{change.path} would not change", patch.label, file=change.path, line=change.line)
+            Failure(
+                patch.name,
+                "no-change",
+                f"{change.path} would not change",
+                patch.label,
+                file=change.path,
+                line=change.line,
+            )
         )
     return state
 
@@ -232,4 +239,3 @@ def _after(change: FileDiff, source: FileState | None, lines: list[bytes], patch
 def digest(state: FileState) -> str:
     """Hexadecimal SHA-256 of a file's content."""
     return hashlib.sha256(state.data).hexdigest()
-

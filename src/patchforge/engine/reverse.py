@@ -32,11 +32,8 @@ def plan_reverse(series: Series, target: Target) -> Plan | None:
     return plan_series((Entry(patch) for patch in patches), read, Options(prove_scope=False), [p.name for p in patches])
 
 
-def already_applied(series: Series, target: Target) -> bool:
-    """True when the tree is exactly what applying ``series`` gives: it comes off, and goes on again to the same bytes."""
-    back = plan_reverse(series, target)
-    if back is None or back.failure is not None:
-        return False
+def forward_agrees(series: Series, target: Target, back: Plan) -> bool:
+    """True when applying ``series`` to what ``back`` leads to gives exactly the bytes of the tree."""
 
     def read(path: str) -> FileState | None:
         if path in back.after:
@@ -53,3 +50,9 @@ def already_applied(series: Series, target: Target) -> bool:
         if (found.data if found else None) != (state.data if state else None):
             return False
     return True
+
+
+def already_applied(series: Series, target: Target) -> bool:
+    """True when the tree is exactly what applying ``series`` gives: it comes off, and goes on again to the same bytes."""
+    back = plan_reverse(series, target)
+    return back is not None and back.failure is None and forward_agrees(series, target, back)

@@ -100,7 +100,9 @@ def proves_same(lines: list[bytes], scopes: Scopes, hunk_at: int, line: int, rec
     if not heading:
         if stays:
             return ""
-        return f"nothing proves that '{here or 'the module level'}' is the definition it was cut in (no section heading)"
+        return (
+            f"nothing proves that '{here or 'the module level'}' is the definition it was cut in (no section heading)"
+        )
     found = headings(lines, hunk_at)
     if not any(candidate and candidate[: len(heading)] == heading for candidate in found):
         shown = heading.decode("utf-8", "backslashreplace")

@@ -51,9 +51,7 @@ def parse_header(text: bytes, patch: str) -> Header:
         lines = text.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            "the text before the diff is not UTF-8", reason="header", file=patch, line=line
-        ) from error
+        raise InputError("the text before the diff is not UTF-8", reason="header", file=patch, line=line) from error
     end = len(lines)
     while end and not lines[end - 1].strip():
         end -= 1
@@ -64,19 +62,19 @@ def parse_header(text: bytes, patch: str) -> Header:
         raise _missing(patch, 1, "the patch has no header paragraph before its diff")
     fields: list[Field] = []
     for number in range(start, end):
-        line = lines[number]
-        if line[0] in " \t":
+        text_line = lines[number]
+        if text_line[0] in " \t":
             if not fields:
                 raise _missing(patch, number + 1, "a continuation line before any 'Key: value' line")
             last = fields[-1]
-            fields[-1] = Field(last.key, f"{last.value} {line.strip()}".strip(), last.line)
+            fields[-1] = Field(last.key, f"{last.value} {text_line.strip()}".strip(), last.line)
             continue
-        match = _KEY.match(line)
+        match = _KEY.match(text_line)
         if match is None:
             if not fields:
                 raise _missing(patch, number + 1, "the paragraph before the diff is not a header ('Key: value' lines)")
             raise InputError(
-                f"not a 'Key: value' line: {line[:60]!r}",
+                f"not a 'Key: value' line: {text_line[:60]!r}",
                 reason="header",
                 file=patch,
                 line=number + 1,

@@ -29,7 +29,9 @@ class HeaderChecker:
 
     def check(self, header: Header, patch: str, known_patches: frozenset[str] | None = None) -> list[Problem]:
         """Every problem of ``header``, in line order; an empty list means it is valid."""
-        problems = [self._unknown(field.key, field.line, patch) for field in header.fields if field.key not in self._known]
+        problems = [
+            self._unknown(field.key, field.line, patch) for field in header.fields if field.key not in self._known
+        ]
         document = {field.key: field.value for field in header.fields if field.key in self._known}
         for error in self._validator.iter_errors(document):
             problems.append(self._problem(error, header, patch))
@@ -48,7 +50,9 @@ class HeaderChecker:
             key = next((k for k in error.validator_value if f"'{k}'" in error.message), "?")
             kind = header.get("Kind")
             why = " (a patch of kind 'own' names what it mends)" if key == "Requires" and kind == "own" else ""
-            return Problem(f"the header has no '{key}'{why}", patch, header.line, self._about.get(key) or None, "header")
+            return Problem(
+                f"the header has no '{key}'{why}", patch, header.line, self._about.get(key) or None, "header"
+            )
         key = str(error.path[0]) if error.path else "?"
         value = header.get(key)
         line = header.line_of(key)

@@ -19,11 +19,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class LockedStep:
-    """One file of one patch: its hash afterwards (``None``: absent) and, for Python, each hunk's qualified name."""
+    """One file of one patch: its hash afterwards (``None``: absent) and, for Python, each hunk's qualified name.
+
+    ``gone`` is the path a rename left empty.
+    """
 
     path: str
     after: str | None
     scopes: tuple[str, ...] = ()
+    gone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,8 @@ def read_lock(path: Path, label: str) -> Lock | None:
 
 def _patch(item: dict[str, Any]) -> LockedPatch:
     steps = tuple(
-        LockedStep(step["path"], step.get("after"), tuple(step.get("scopes", ()))) for step in item.get("file", [])
+        LockedStep(step["path"], step.get("after"), tuple(step.get("scopes", ())), step.get("gone"))
+        for step in item.get("file", [])
     )
     return LockedPatch(item["name"], item["sha256"], steps)
 
@@ -121,12 +126,16 @@ def dump_lock(lock: Lock) -> bytes:
         "version": lock.version,
         "headers": lock.headers,
         "series": lock.series,
-        "file": [_drop(path=f.path, before=f.before, after=f.after, executable=f.executable or None) for f in lock.files],
+        "file": [
+            _drop(path=f.path, before=f.before, after=f.after, executable=f.executable or None) for f in lock.files
+        ],
         "patch": [
             {
                 "name": p.name,
                 "sha256": p.sha256,
-                "file": [_drop(path=s.path, after=s.after, scopes=list(s.scopes) or None) for s in p.steps],
+                "file": [
+                    _drop(path=s.path, after=s.after, scopes=list(s.scopes) or None, gone=s.gone) for s in p.steps
+                ],
             }
             for p in lock.patches
         ],

@@ -62,7 +62,9 @@ def header_of(file: PatchFile) -> Header:
 
 
 def _later_header(lines: list[bytes], start: int) -> bool:
-    return any(line.startswith((b"Kind: ", b"Upstream: ", b"Retires-when: ", b"Cut-against: ")) for line in lines[start:])
+    return any(
+        line.startswith((b"Kind: ", b"Upstream: ", b"Retires-when: ", b"Cut-against: ")) for line in lines[start:]
+    )
 
 
 def vouched(series: Series, file: PatchFile, schema: Schema) -> bool:
@@ -109,9 +111,7 @@ def parse_file(file: PatchFile) -> Patch:
         raise
 
 
-def parse_series_patches(
-    series: Series, schema: Schema | None, everything: Series | None = None
-) -> list[ParsedPatch]:
+def parse_series_patches(series: Series, schema: Schema | None, everything: Series | None = None) -> list[ParsedPatch]:
     """Parse every patch; with ``schema``, check every header first.  Raises :class:`InputError`."""
     headers: dict[str, Header] = {}
     if schema is not None:

@@ -98,7 +98,9 @@ def parse_pin(data: dict[str, Any], label: str) -> Pin:
             import difflib
 
             near = difflib.get_close_matches(key, known, n=1)
-            raise fail(f"unknown key '{key}'", f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}")
+            raise fail(
+                f"unknown key '{key}'", f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
+            )
     if data.get("schema") != SCHEMA:
         raise fail(f"schema must be {SCHEMA}, not {data.get('schema')!r}")
     distribution, version, root = data.get("distribution"), data.get("version"), data.get("root")

@@ -54,9 +54,7 @@ class Series:
         wanted = name.removesuffix(".patch")
         for index, patch in enumerate(self.patches):
             if wanted in (patch.name, patch.path.name.removesuffix(".patch")):
-                return Series(
-                    self.label, self.patches[: index + 1], self.directory, self.pin, self.project, self.lock
-                )
+                return Series(self.label, self.patches[: index + 1], self.directory, self.pin, self.project, self.lock)
         raise InputError(
             f"no patch '{name}' in the series", reason="usage", hint=_near(name, [p.name for p in self.patches])
         )

@@ -37,7 +37,9 @@ def parse_series(text: str, file: str) -> tuple[SeriesLine, ...]:
         if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
             raise InputError(f"{name!r} leaves the patch directory", reason="path", file=file, line=number)
         if name in seen:
-            raise InputError(f"{name} is listed twice (first: line {seen[name]})", reason="series", file=file, line=number)
+            raise InputError(
+                f"{name} is listed twice (first: line {seen[name]})", reason="series", file=file, line=number
+            )
         seen[name] = number
         strip: int | None = None
         match = _OPTION.match(" ".join(options)) if options else None

@@ -25,3 +25,15 @@ def stale(root: Root, path: str) -> list[str]:
     if root.exists(f"{prefix}{stem}.pyc"):
         found.append(f"{prefix}{stem}.pyc")
     return sorted(found)
+
+
+def write(root: Root, paths: list[str], python: str | None) -> None:
+    """Compile the modules ``paths`` with the interpreter that will import them; hash-checked, so no time is recorded."""
+    import subprocess
+    import sys
+
+    modules = [str(root.base / path) for path in paths if path.endswith(".py")]
+    if modules:
+        # -E: the environment must not choose what the interpreter imports; failures are the caller's next import's to say.
+        command = [python or sys.executable, "-E", "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
+        subprocess.run([*command, *modules], check=False, stdin=subprocess.DEVNULL, capture_output=True)

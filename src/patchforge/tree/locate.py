@@ -53,7 +53,12 @@ def search_path(python: str | None) -> list[Path]:
     try:
         # -E keeps PYTHONPATH out; user site and .pth files are what that interpreter really imports from.
         done = subprocess.run(
-            [python, "-E", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL
+            [python, "-E", "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            stdin=subprocess.DEVNULL,
         )
         return [Path(p) for p in json.loads(done.stdout.splitlines()[-1])]
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:

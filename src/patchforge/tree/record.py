@@ -76,13 +76,15 @@ class Record:
             put = [] if data is None else [_line(path, data) + end]
             undo.append((row.index, len(put), [self.lines[row.index]]))
             pieces[row.index : row.index + 1] = put
-        added = [_line(path, data) + end for path, data in sorted(changes.items()) if data is not None and path not in rows]
+        added = [
+            _line(path, data) + end for path, data in sorted(changes.items()) if data is not None and path not in rows
+        ]
         if added:
             if pieces[-1] == b"":
-                at, put, old = len(pieces) - 1, added, []
+                at, put = len(pieces) - 1, added
             else:
-                at, put, old = len(pieces), added, []
-            undo.append((at, len(put), old))
+                at, put = len(pieces), added
+            undo.append((at, len(put), []))
             pieces[at:at] = put
         undo.reverse()
         return b"\n".join(pieces), undo

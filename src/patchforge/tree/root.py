@@ -79,7 +79,9 @@ class Root:
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise TreeError(
-                    f"{path} is a symbolic link or not a directory", reason="path", hint="nothing is written through links"
+                    f"{path} is a symbolic link or not a directory",
+                    reason="path",
+                    hint="nothing is written through links",
                 ) from error
             raise
         self._fds[path] = fd

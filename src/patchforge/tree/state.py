@@ -132,7 +132,8 @@ def load_state(data: bytes) -> State:
             raw["series"],
             raw["upto"],
             tuple(
-                AppliedPatch(p["name"], p["sha256"], tuple((path, sha) for path, sha in p["files"])) for p in raw["patches"]
+                AppliedPatch(p["name"], p["sha256"], tuple((path, sha) for path, sha in p["files"]))
+                for p in raw["patches"]
             ),
             tuple(_file(item) for item in raw["files"]),
             _edits_in(raw["record"]),

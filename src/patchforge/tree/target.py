@@ -29,6 +29,7 @@ class Target:
     version: str = ""
     state: State | None = None
     recovered: str | None = None
+    reinstalled: bool = False
     hook: Hook | None = None
     _reads: dict[str, OnDisk | None] = field(default_factory=dict)
 
@@ -104,7 +105,14 @@ class Target:
     def refresh(self) -> None:
         """Forget what was read: the tree was changed."""
         self._reads.clear()
+        self.load_state()
+
+    def load_state(self) -> None:
+        """Read the state file.  One left behind by a reinstallation, which restores RECORD, says nothing any more."""
         self.state = read_state(self.root, self.info) if self.info else None
+        self.reinstalled = False
+        if self.state is not None and hashlib.sha256(self.record().data).hexdigest() == self.state.record_before:
+            self.state, self.reinstalled = None, True
 
 
 def undone(path: str, current: OnDisk | None, touched: TouchedFile) -> OnDisk | None:
@@ -129,7 +137,11 @@ def undone(path: str, current: OnDisk | None, touched: TouchedFile) -> OnDisk | 
 
 @contextmanager
 def open_installed(
-    installed: Installed, prefix: str, write: bool, waiting: Callable[[str], None] | None = None, hook: Hook | None = None
+    installed: Installed,
+    prefix: str,
+    write: bool,
+    waiting: Callable[[str], None] | None = None,
+    hook: Hook | None = None,
 ) -> Iterator[Target]:
     """Open an installed distribution; with ``write``, hold its lock and bring an interrupted run to its end first."""
     root = Root(installed.site)
@@ -137,7 +149,7 @@ def open_installed(
         label = str(installed.site / prefix)
         target = Target(root, prefix, installed.info, label, installed.distribution, installed.version, hook=hook)
         with _held(target, installed.site / installed.info, write, waiting):
-            target.state = read_state(root, installed.info)
+            target.load_state()
             yield target
 
 
@@ -154,16 +166,15 @@ def open_bare(
 
 
 @contextmanager
-def _held(
-    target: Target, lock: Path, write: bool, waiting: Callable[[str], None] | None
-) -> Iterator[None]:
+def _held(target: Target, lock: Path, write: bool, waiting: Callable[[str], None] | None) -> Iterator[None]:
     if not write:
         pending = target.transaction().pending()
         if pending:
-            target.recovered = f"an interrupted run left its journal ({pending}): run 'patchforge apply' or 'revert' first"
+            target.recovered = (
+                f"an interrupted run left its journal ({pending}): run 'patchforge apply' or 'revert' first"
+            )
         yield
         return
     with exclusive(lock, waiting):
         target.recovered = target.transaction().recover()
         yield
-

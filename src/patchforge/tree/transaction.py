@@ -304,7 +304,8 @@ def _sane(journal: dict[str, Any]) -> bool:
     paths = [op["path"] for op in journal["ops"]] + list(journal["remove"]) + list(journal["made"])
     hashes = [op[key] for op in journal["ops"] for key in ("before", "after")]
     return all(
-        isinstance(path, str) and path and not {"", ".", ".."} & set(path.split("/")) and "\0" not in path for path in paths
+        isinstance(path, str) and path and not {"", ".", ".."} & set(path.split("/")) and "\0" not in path
+        for path in paths
     ) and all(value is None or isinstance(value, str) for value in hashes)
 
 

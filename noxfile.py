@@ -1,0 +1,78 @@
+"""Test sessions.  ``nox`` runs all of them but ``gpu``; each installs what it needs, by hash."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "series"]
+nox.options.error_on_missing_interpreters = True
+nox.options.reuse_existing_virtualenvs = True
+nox.needs_version = ">=2024.10.9"
+
+WHEELS = Path("build")
+
+
+def install(session: nox.Session, lock: str, *, project: bool = True) -> None:
+    """Install the locked requirements, then patchforge itself, from a wheel as a user gets it."""
+    session.install("--quiet", "--require-hashes", "-r", f"requirements/{lock}.txt")
+    if project:
+        session.install("--quiet", "--no-deps", ".")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint."""
+    install(session, "dev", project=False)
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict types."""
+    install(session, "dev")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The fast tests: no network, under two minutes on two cores."""
+    install(session, "dev")
+    folders = [f"tests/{name}" for name in ("unit", "differential", "fuzz", "crash", "cli")]
+    session.run("pytest", "-q", "-n", "2", "--dist", "worksteal", *(session.posargs or folders))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation says what the program does."""
+    install(session, "dev")
+    session.run("pytest", "-q", "tests/docs", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """The flagship series on the real wheel, fetched through pip."""
+    install(session, "dev")
+    session.run("pytest", "-q", "tests/wheel", *session.posargs)
+
+
+@nox.session
+def series(session: nox.Session) -> None:
+    """What each patch of the flagship series does, in vLLM's own code, pristine beside patched."""
+    session.install("--quiet", "--require-hashes", "-r", "requirements/engine.txt")
+    session.install("--quiet", ".")
+    project, trees = Path.cwd(), Path(session.create_tmp()).resolve()
+    for name in ("pristine", "patched"):
+        tree = trees / name
+        if not tree.is_dir():
+            session.run("python", "tests/series/unpack.py", str(project), str(tree))
+    session.run("patchforge", "apply", "--tree", str(trees / "patched"))
+    env = {
+        "PATCHFORGE_PRISTINE_TREE": str(trees / "pristine"),
+        "PATCHFORGE_PATCHED_TREE": str(trees / "patched"),
+        "PATH": os.environ["PATH"],
+    }
+    session.run("pytest", "-q", "tests/series", *session.posargs, env=env)

@@ -1,0 +1,5 @@
+"""``python -m patchforge``."""
+
+from patchforge.cli import main
+
+main()

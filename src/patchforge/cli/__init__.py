@@ -1,0 +1,37 @@
+"""The command line: one thin module per command, imported only when it is the one asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+COMMANDS = {
+    "apply": "apply",
+    "verify": "verify",
+    "status": "status",
+    "revert": "revert",
+    "lock": "lock",
+    "lint": "lint",
+    "table": "table",
+    "check-table": "check_table",
+    "init": "init",
+}
+"""Command names in the order ``--help`` lists them, and the module of each."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    argv = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run(argv))
+
+
+def run(argv: list[str]) -> int:
+    """Run the command line; return the exit status."""
+    from patchforge.cli.dispatch import invoke
+
+    first = next((word for word in argv if not word.startswith("-")), None)
+    alone = first in COMMANDS and "_PATCHFORGE_COMPLETE" not in os.environ
+    names = [first] if alone and first is not None else list(COMMANDS)
+    commands = {name: import_module(f"patchforge.cli.{COMMANDS[name]}").command for name in names}
+    return invoke(commands, argv)

@@ -1,0 +1,34 @@
+"""``patchforge lint``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from patchforge.cli import options as o
+
+
+def command(
+    pin: o.PinArgument = None,
+    quilt: o.QuiltOption = None,
+    strip: o.StripOption = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    format: o.FormatOption = o.Format.text,
+    project: o.ProjectOption = None,
+    quiet: o.QuietOption = False,
+) -> int:
+    """Check headers, series, directory and hunks, without a tree."""
+    from patchforge.cli.session import execute
+    from patchforge.reports.model import Report
+
+    def work() -> Report:
+        from patchforge.cli import targets
+        from patchforge.lint.checks import INPUT_REASONS, lint
+        from patchforge.reports.checking import lint_report
+
+        series = targets.load(targets.Where(pin, project, quilt=quilt, strip=strip, quiet=quiet))
+        problems = lint(series, targets.schema() if series.pin is not None else None)
+        return lint_report([p.name for p in series.patches], problems, strict, INPUT_REASONS)
+
+    return execute("lint", format, quiet, work)

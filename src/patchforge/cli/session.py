@@ -1,0 +1,84 @@
+"""Running a command: from its report, or its error, to output and exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from patchforge.errors import ManyProblems, PatchforgeError, Problem
+from patchforge.reports.model import Report
+
+
+def cache_directory() -> Path:
+    """Where fetched wheels and crash logs are kept: ``$XDG_CACHE_HOME/patchforge``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "patchforge"
+
+
+def execute(command: str, format: str, quiet: bool, work: Callable[[], Report]) -> int:
+    """Compute the report with ``work`` and print it; errors become reports too.  Returns the exit status."""
+    try:
+        report = work()
+    except PatchforgeError as error:
+        report = _error(command, error)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception:
+        return _bug(command)
+    print_report(report, format, quiet)
+    return report.status
+
+
+def print_report(report: Report, format: str, quiet: bool) -> None:
+    """Print ``report``; a reader that went away is not an error."""
+    try:
+        if format == "json":
+            from patchforge.reports.machine import render_json
+
+            render_json(report, sys.stdout)
+        elif format == "github":
+            from patchforge.reports.machine import render_github
+            from patchforge.reports.text import render
+
+            render_github(report, sys.stdout)
+            if not quiet:
+                render(Report(report.command, report.status, blocks=report.blocks), sys.stdout, sys.stderr, quiet)
+        else:
+            from patchforge.reports.text import render
+
+            render(report, sys.stdout, sys.stderr, quiet)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _error(command: str, error: PatchforgeError) -> Report:
+    from patchforge.reports.checking import error_report
+
+    if isinstance(error, ManyProblems):
+        return error_report(command, error.problems, error.status)
+    problem = Problem(error.message, error.file, error.line, error.hint, error.reason, patch=error.patch)
+    return error_report(command, (problem,), error.status)
+
+
+def _bug(command: str) -> int:
+    """Say that this is patchforge's fault, and where the log is."""
+    import platform
+    import traceback
+
+    from patchforge import __version__
+
+    text = (
+        f"patchforge {__version__}, Python {platform.python_version()}, {platform.platform()}\ncommand: {command}\n\n"
+    )
+    text += traceback.format_exc()
+    where = cache_directory() / f"crash-{os.getpid()}.log"
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(text)
+        message = f"a bug in patchforge; please report it with {where}"
+    except OSError:
+        message = f"a bug in patchforge; please report it with this:\n{text}"
+    print(f"error: {message}", file=sys.stderr)
+    return 3

@@ -1,0 +1,189 @@
+"""From options to an opened series and an opened tree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patchforge import resources
+from patchforge.cli.session import cache_directory
+from patchforge.errors import InputError, TreeError
+from patchforge.series.parsed import Schema
+from patchforge.series.pin import Flavor, Pin, Wheel
+from patchforge.series.project import Project, Series, find_project, load_quilt, load_series
+from patchforge.tree.locate import Installed, in_directory, locate
+from patchforge.tree.target import Target, open_bare, open_installed
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which series and which tree, as the options say."""
+
+    pin: str | None = None
+    project: Path | None = None
+    tree: Path | None = None
+    python: str | None = None
+    fetch: bool = False
+    flavor: str | None = None
+    quilt: Path | None = None
+    strip: int | None = None
+    allow_version: bool = False
+    quiet: bool = False
+
+    def check(self) -> None:
+        """Options that exclude each other.  Raises :class:`InputError`."""
+        chosen = [n for n, v in (("--tree", self.tree), ("--python", self.python), ("--fetch", self.fetch)) if v]
+        if len(chosen) > 1:
+            raise InputError(f"{' and '.join(chosen)} name different trees: give one", reason="usage")
+        if self.quilt is not None and (self.pin is not None or self.python or self.fetch):
+            raise InputError(
+                "a bare series (--quilt) has no pin: it takes --tree DIR",
+                reason="usage",
+                hint="drop PIN, --python, --fetch",
+            )
+        if self.strip is not None and self.quilt is None:
+            raise InputError("-p is for a bare series; a project's strip level is in pin.toml", reason="usage")
+        if self.flavor is not None and not self.fetch:
+            raise InputError("--flavor says which wheel --fetch gets", reason="usage")
+
+
+def project_of(where: Where) -> Project:
+    """The project the options or the current directory name."""
+    if where.project is not None and not (where.project / "series").is_dir():
+        raise InputError(f"{where.project} is not a project: it has no series/ directory", reason="usage")
+    project = find_project(where.project or Path.cwd())
+    if where.project is not None and project.root != where.project.absolute():
+        raise InputError(f"{where.project} is not a project: it has no pin", reason="usage")
+    return project
+
+
+def schema() -> Schema:
+    """The header schema that ships with patchforge."""
+    return Schema(resources.schema_hash(), resources.schema)
+
+
+def load(where: Where) -> Series:
+    """The series the options name."""
+    where.check()
+    if where.quilt is not None:
+        return load_quilt(where.quilt, where.strip)
+    return load_series(project_of(where), where.pin)
+
+
+@contextmanager
+def opened(where: Where, series: Series, write: bool) -> Iterator[Target]:
+    """The tree the options name, opened; with ``write``, locked.  Raises :class:`TreeError`."""
+    if series.pin is None:
+        if where.tree is None:
+            raise InputError("a bare series needs a tree", reason="usage", hint="name it with --tree DIR")
+        with _bare(where.tree, write) as target:
+            yield target
+        return
+    installed = find_tree(where, series.pin, series.project)
+    if installed is None:
+        assert where.tree is not None
+        with _bare(where.tree, write) as target:
+            yield target
+        return
+    check_version(installed, series.pin, where.allow_version)
+    with open_installed(installed, series.pin.root, write, _waiting) as target:
+        yield target
+
+
+@contextmanager
+def _bare(tree: Path, write: bool) -> Iterator[Target]:
+    if not tree.is_dir():
+        raise InputError(f"{tree} is not a directory", reason="usage")
+    with open_bare(tree, write, _waiting) as target:
+        yield target
+
+
+def find_tree(where: Where, pin: Pin, project: Path | None) -> Installed | None:
+    """The installed distribution, fetched first where the options say so; ``None`` for a directory without metadata."""
+    names = list(dict.fromkeys([pin.distribution, *(f.distribution for f in pin.flavors)]))
+    if where.tree is not None:
+        return in_directory(where.tree, names, pin.root)
+    if where.fetch:
+        assert project is not None
+        directory = fetched(pin, pin.flavor(where.flavor), project, where.quiet)
+        found = in_directory(directory, names, pin.root)
+        if found is None:
+            raise TreeError(
+                f"{directory} does not hold {pin.distribution} {pin.version}",
+                reason="tree",
+                hint=f"delete {directory} and run it again",
+            )
+        return found
+    return locate(names, where.python)
+
+
+def check_version(installed: Installed, pin: Pin, allow: bool) -> None:
+    """The installed release must be the pin's; a local version (``+cpu``) is a build of the same release."""
+    if installed.version == pin.version or installed.version.partition("+")[0] == pin.version or allow:
+        return
+    raise TreeError(
+        f"{installed.distribution} {installed.version} is installed in {installed.site}, and the series is cut against "
+        f"{pin.version}",
+        reason="version",
+        hint=f"install {pin.distribution}=={pin.version}, or try it out with --allow-version",
+    )
+
+
+def fetched(pin: Pin, flavor: Flavor, project: Path, quiet: bool) -> Path:
+    """The unpacked pinned wheel of ``flavor`` under ``build/``; fetched and unpacked when it is not there."""
+    name = pin.id if flavor.name == pin.flavors[0].name else f"{pin.id}-{flavor.name}"
+    directory = project / "build" / name
+    if directory.is_dir():
+        return directory
+    from patchforge.releases.cache import fetch, unpack
+
+    wheel = suitable(flavor)
+    with progress(quiet) as show:
+        file = fetch(pin, flavor, wheel, cache_directory(), lambda text: show(text, 0, 0))
+        unpack(file, directory, show)
+    return directory
+
+
+def suitable(flavor: Flavor) -> Wheel:
+    """The flavour's wheel for this kind of machine, or its only one."""
+    import platform
+
+    if not flavor.wheels:
+        raise InputError(f"the pin's flavor '{flavor.name}' lists no wheel", reason="pin", hint="add one to pin.toml")
+    machine = platform.machine()
+    fitting = [w for w in flavor.wheels if w.tags[2] == "any" or w.tags[2].endswith(machine)]
+    return (fitting or list(flavor.wheels))[0]
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A function ``(what, done, total)`` that moves a bar on a terminal and does nothing anywhere else."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)
+
+
+def _waiting(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def unlocked(series: Series) -> Series:
+    """``series`` without its lock."""
+    return replace(series, lock=None)

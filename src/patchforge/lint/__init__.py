@@ -1,0 +1,1 @@
+"""Checks of a series that need no tree: what applies, and yet will hurt somebody."""

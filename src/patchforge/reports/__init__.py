@@ -1,0 +1,1 @@
+"""What a command found, as one frozen value, and the renderers that print it."""

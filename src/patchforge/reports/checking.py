@@ -1,0 +1,75 @@
+"""The reports of ``lint``, ``lock``, ``table``, ``check-table`` and ``init``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from patchforge.engine.model import Plan
+from patchforge.errors import Problem
+from patchforge.reports.failures import detail_of, patch_document, problem_of
+from patchforge.reports.model import Block, Line, Report, plural
+from patchforge.table.check import TableCheck
+
+
+def lint_report(names: list[str], problems: list[Problem], strict: bool, input_reasons: frozenset[str]) -> Report:
+    """Errors fail; warnings fail under ``strict``; a wrong input is status 2."""
+    errors = [p for p in problems if p.severity == "error"]
+    status = 2 if any(p.reason in input_reasons for p in errors) else 1 if errors or (strict and problems) else 0
+    per: Counter[str | None] = Counter(p.patch for p in problems)
+    patches = tuple({"name": n, "result": "problems" if per[n] else "clean", "problems": per[n]} for n in names)
+    warnings = len(problems) - len(errors)
+    text = f"{plural(len(names), 'patch', 'patches')}: "
+    text += f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}" if problems else "clean"
+    return Report(
+        "lint", status, patches, {}, (Line(text, "bad" if errors else "warn" if problems else "good"),), tuple(problems)
+    )
+
+
+def lock_report(plan: Plan, path: str, outcome: str, problems: tuple[Problem, ...], files: int) -> Report:
+    """``outcome``: ``written``, ``current`` (nothing to write), ``stale`` (under ``--check``) or ``failed``."""
+    found = [*(problem_of(r.failure) for r in plan.results if r.failure), *problems]
+    blocks: list[Block] = [line for r in plan.results if r.failure for line in detail_of(r.failure)]
+    words = {
+        "written": (f"wrote {path}: {plural(len(plan.results), 'patch', 'patches')}, {plural(files, 'file')}", "good"),
+        "current": (
+            f"{path} is up to date: {plural(len(plan.results), 'patch', 'patches')}, {plural(files, 'file')}",
+            "good",
+        ),
+        "stale": (f"{path} is out of date: run 'patchforge lock'", "bad"),
+        "failed": (f"{path} was not written", "bad"),
+    }
+    blocks.append(Line(*words[outcome]))
+    failure = plan.failure
+    status = 0 if outcome in ("written", "current") else failure.status if failure else 1
+    fields = {"outcome": outcome, "lock": path}
+    return Report("lock", status, tuple(patch_document(r) for r in plan.results), fields, tuple(blocks), tuple(found))
+
+
+def table_report(check: TableCheck, command: str, written: bool) -> Report:
+    """The report of ``table`` (which wrote it) and ``check-table`` (which shows the difference)."""
+    patches = tuple({"name": row.patch, "result": "listed"} for row in check.table.rows)
+    if command == "table":
+        text = "wrote the table in PATCHES.md" if written else "the table in PATCHES.md is up to date"
+        return Report(command, 0, patches, {"changed": written}, (Line(text, "good"),))
+    wrong = {p.patch for p in check.problems}
+    patches = tuple({"name": r.patch, "result": "differs" if r.patch in wrong else "listed"} for r in check.table.rows)
+    if not check.diff:
+        text = f"PATCHES.md is up to date: {plural(len(check.table.rows), 'patch', 'patches')}"
+        return Report(command, 0, patches, {"diff": []}, (Line(text, "good"),))
+    styles = {"-": "del", "+": "add", "@": "head"}
+    blocks = tuple(Line(line, styles.get(line[:1], "")) for line in check.diff)
+    return Report(command, 1, patches, {"diff": list(check.diff)}, blocks, check.problems)
+
+
+def init_report(files: tuple[str, ...], pin: str) -> Report:
+    """The report of ``init``."""
+    lines = [Line(f"started a series for {pin}", "good"), *(Line(f"  {file}") for file in files)]
+    lines.append(
+        Line("next: put a patch in the series, then 'patchforge lock --fetch' and 'patchforge apply --fetch'", "dim")
+    )
+    return Report("init", 0, (), {"pin": pin, "files": list(files)}, tuple(lines))
+
+
+def error_report(command: str, problems: tuple[Problem, ...], status: int) -> Report:
+    """A command that could not do its work."""
+    return Report(command, status, (), {}, (), problems)
