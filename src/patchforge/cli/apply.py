@@ -27,7 +27,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Apply the whole series to a tree, or change nothing."""
+    """Apply the whole series, or change nothing."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

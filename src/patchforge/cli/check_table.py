@@ -11,7 +11,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Check byte for byte that PATCHES.md says what the headers say; print the difference."""
+    """Check that table, and print the difference."""
     from patchforge.cli.table import handle
 
     return handle("check-table", pin, project, format, quiet)

@@ -48,13 +48,14 @@ def invoke(commands: dict[str, Callable[..., Any]], argv: list[str]) -> int:
     """Run ``argv``; return the exit status."""
     from patchforge.cli.session import print_report
 
+    if not argv:
+        application(commands)(args=["--help"], prog_name="patchforge", standalone_mode=False)
+        return 2
     try:
         result = application(commands)(args=argv, prog_name="patchforge", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except UsageError as error:
         text = error.format_message()  # type: ignore[attr-defined]
-        if not text:  # no arguments: click has printed the help
-            return 2
         command = argv[0] if argv and argv[0] in commands else ""
         context = getattr(error, "ctx", None)
         hint = f"'{context.command_path} --help' shows what it takes" if context is not None else None

@@ -21,7 +21,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Start a series for any distribution: pin with the wheel's hash, empty series, table, CI recipe."""
+    """Start a series for any distribution."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

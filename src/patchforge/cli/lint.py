@@ -18,7 +18,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Check headers, series, directory and hunks, without a tree."""
+    """Check headers, series and hunks, without a tree."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

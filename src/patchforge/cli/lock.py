@@ -20,7 +20,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Recompute lock.toml: plan the series on the pinned release and record every hash."""
+    """Recompute lock.toml from the pinned release."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

@@ -22,7 +22,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Take the series off again: the exact pristine bytes, modes and RECORD."""
+    """Restore the exact pristine tree."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

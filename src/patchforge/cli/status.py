@@ -20,7 +20,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Say what is installed, per patch: the same report as verify, without failing."""
+    """Say what is installed, patch by patch."""
     where = (pin, project, tree, python, fetch, flavor, quilt, strip, allow_version, quiet)
     return look("status", where, False, format, quiet)
 

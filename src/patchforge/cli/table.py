@@ -13,7 +13,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Write the table between the markers in PATCHES.md."""
+    """Write the table of patches in PATCHES.md."""
     return handle("table", pin, project, format, quiet)
 
 

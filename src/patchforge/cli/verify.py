@@ -25,7 +25,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Prove that the whole series is what is installed; fail when it is not."""
+    """Prove what is installed, or fail."""
     from patchforge.cli.status import look
 
     where = (pin, project, tree, python, fetch, flavor, quilt, strip, allow_version, quiet)
