@@ -115,7 +115,7 @@ def _usable_lock(series: Series, options: ApplyOptions) -> Lock | None:
     raise Refused(
         "the patches are not those lock.toml was made from",
         reason="lock",
-        file="lock.toml",
+        file=series.lock_label,
         hint="review the change, then run 'patchforge lock' (or try it out with --unlocked)",
     )
 

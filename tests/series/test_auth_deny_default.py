@@ -1,0 +1,84 @@
+"""With a key set, nothing but the four public paths answers without it."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Seen
+
+PUBLIC = {"/health", "/ping", "/load", "/version"}
+# A server decodes a path once before the application sees it, so these are the public path for the router too.
+SAME = {"/health/", "/version/", "/%68ealth", "/health%2f"}
+
+
+def test_only_the_public_paths_pass_the_middleware(seen: Seen) -> None:
+    passed = {(path, m) for path, by in seen.patched["middleware"]["paths"].items() for m, ok in by.items() if ok}
+    methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"]
+    assert passed == {(path, m) for path in PUBLIC | SAME for m in methods}
+
+
+def test_pristine_lets_inference_and_metrics_through(seen: Seen) -> None:
+    paths = seen.pristine["middleware"]["paths"]
+    for path in ("/invocations", "/tokenize", "/metrics", "/openapi.json", "//v1/models"):
+        assert paths[path]["POST"]
+    assert paths["/v1/models"]["OPTIONS"]
+
+
+def test_every_route_of_the_application_is_guarded(seen: Seen) -> None:
+    answers = seen.patched["app"]["answers"]
+    assert len(answers) > 100
+    open_paths = {key.split(" ")[1] for key, status in answers.items() if status != 401}
+    assert open_paths == PUBLIC
+    pristine = {key.split(" ")[1] for key, status in seen.pristine["app"]["answers"].items() if status != 401}
+    assert {"/metrics", "/tokenize", "/invocations", "/docs", "/v1/models"} <= pristine
+
+
+def test_the_public_paths_answer_and_the_key_opens_the_rest(seen: Seen) -> None:
+    answers = seen.patched["app"]["answers"]
+    assert {answers[f"GET {path}"] for path in PUBLIC} == {200}
+    assert seen.patched["app"]["keyed"] == 200
+
+
+@pytest.mark.parametrize("name", ["right", "second", "lower", "latin"])
+def test_a_right_key_passes(seen: Seen, name: str) -> None:
+    assert seen.patched["middleware"]["headers"][name]
+
+
+@pytest.mark.parametrize(
+    "name", ["none", "basic", "bare", "empty", "blank", "padded", "trailing", "wrong", "utf8", "bytes", "twice"]
+)
+def test_anything_else_does_not(seen: Seen, name: str) -> None:
+    assert not seen.patched["middleware"]["headers"][name]
+
+
+def test_only_a_true_preflight_passes(seen: Seen) -> None:
+    found = seen.patched["middleware"]
+    assert found["preflight"]
+    assert found["half preflights"] == [False, False]
+    assert not found["preflight of another method"]
+    assert seen.pristine["middleware"]["half preflights"] == [True, True]
+    # The CORS middleware answers it: what the mounted metrics would say is not there.
+    assert "python_info" not in seen.patched["app"]["preflight body"]
+
+
+def test_websockets_are_guarded(seen: Seen) -> None:
+    found = seen.patched["middleware"]
+    assert not found["websocket"]
+    assert not found["websocket preflight"]
+    assert found["websocket with key"]
+    assert seen.pristine["middleware"]["websocket preflight"]
+
+
+def test_lifespan_passes(seen: Seen) -> None:
+    assert seen.patched["middleware"]["lifespan"]
+
+
+def test_root_path_is_taken_off_once_and_whole(seen: Seen) -> None:
+    passed = {key for key, ok in seen.patched["middleware"]["root path"].items() if ok}
+    assert passed == {
+        *("/api /api/health", "/api /health", "/api/ /api/health", "/api/ /health"),
+        *("/health /health", "/v1 /health"),
+    }
+
+
+def test_without_a_key_the_server_stays_open(seen: Seen) -> None:
+    assert seen.patched["open"] == seen.pristine["open"] == 200

@@ -1,0 +1,56 @@
+"""One line per completed step, under the knob only, and its times add up to the wall clock."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Seen
+
+
+def test_a_step_at_a_time(seen: Seen) -> None:
+    assert seen.patched["steps"]["one at a time"]["lines"] == [
+        "Engine step 1 completed: 10.0 ms, 5 tokens, 2 running, 1 waiting",
+        "Engine step 2 completed: 10.0 ms, 7 tokens, 0 running, 1 waiting",
+    ]
+
+
+def test_overlapping_batches_are_timed_from_completion_to_completion(seen: Seen) -> None:
+    lines = seen.patched["steps"]["overlapping"]["lines"]
+    assert [line.split(": ")[1] for line in lines] == [
+        "10.0 ms, 5 tokens, 1 running, 1 waiting",
+        "10.0 ms, 6 tokens, 0 running, 1 waiting",
+        "10.0 ms, 7 tokens, 0 running, 1 waiting",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["idle between", "idle between, overlapping"])
+def test_idle_time_is_not_counted(seen: Seen, mode: str) -> None:
+    lines = seen.patched["steps"][mode]["lines"]
+    assert [line.split(" ms")[0] for line in lines] == [
+        "Engine step 1 completed: 10.0",
+        "Engine step 2 completed: 10.0",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["off", "off, overlapping"])
+def test_without_the_knob_nothing_differs(seen: Seen, mode: str) -> None:
+    assert seen.patched["steps"][mode] == seen.pristine["steps"][mode]
+    assert seen.patched["steps"][mode]["lines"] == []
+
+
+@pytest.mark.parametrize("mode", ["one at a time", "overlapping"])
+def test_the_knob_changes_no_order_of_work(seen: Seen, mode: str) -> None:
+    assert seen.patched["steps"][mode]["log"] == seen.pristine["steps"][mode]["log"]
+
+
+def test_the_knob_is_registered_on_for_1_only_and_compiles_nothing_anew(seen: Seen) -> None:
+    assert not seen.pristine["knob"]["known"]
+    assert seen.patched["knob"]["values"] == {
+        "None": False,
+        "": False,
+        "0": False,
+        "1": True,
+        "true": False,
+        "2": False,
+    }
+    assert not seen.patched["knob"]["factor"]
+    assert seen.patched["knob"]["factors"] == seen.pristine["knob"]["factors"] > 50
