@@ -81,13 +81,14 @@ def is_epoch(stamp: bytes) -> bool:
 
 
 def strip(name: bytes, level: int) -> bytes:
-    """Remove ``level`` leading components, as ``patch -p`` counts them (repeated slashes are one)."""
+    """Remove ``level`` leading components.  An absolute name is refused at every level, and so are repeated slashes."""
+    if name.startswith(b"/"):
+        raise BadName("the path is absolute")
     rest = name
     for _ in range(level):
         _, slash, rest = rest.partition(b"/")
         if not slash:
             raise BadName(f"the name has fewer than {level + 1} components, so -p{level} leaves nothing")
-        rest = rest.lstrip(b"/")
     return rest
 
 

@@ -94,7 +94,8 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
     floor = 0
     for number, hunk in enumerate(change.hunks):
         want = expected(hunk)
-        if fits(lines, hunk, want) and want >= floor:
+        bare = not hunk.old and lines != [b""]  # an insertion that no line of the file proves
+        if not bare and fits(lines, hunk, want) and want >= floor:
             shift = placed[-1] - expected(change.hunks[number - 1]) if placed else 0
             if shift and hunk.old and not hunk.zero_context and fits(lines, hunk, want + shift):
                 raise Misplaced(
@@ -107,10 +108,12 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
             floor = want + len(hunk.old)
             continue
         if not hunk.old or hunk.zero_context:
+            line = max(hunk.old_start, 1)
             raise Misplaced(
                 "context",
-                f"it has no context, so it may only go in at its recorded line {max(hunk.old_start, 1)}, "
-                "which does not match",
+                "it has no context and removes nothing, so nothing in the file proves its place"
+                if not hunk.old
+                else f"it has no context, so it may only go in at its recorded line {line}, which does not match",
                 number,
                 hint="cut it again with context lines",
             )

@@ -43,6 +43,11 @@ class Series:
         return series_hash((p.name, p.strip, p.sha256) for p in self.patches)
 
     @property
+    def lock_label(self) -> str:
+        """The lock file as messages show it."""
+        return f"{self.label.rpartition('/')[0]}/lock.toml".lstrip("/")
+
+    @property
     def lock_is_current(self) -> bool:
         """True when the lock was computed from exactly these patches."""
         return self.lock is not None and self.lock.series == self.sha256
