@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from conftest import CORE, LOG, NAMES, Demo
+from demo import CORE, LOG, NAMES, Demo
 
 
 def test_applies_says_so_and_again_says_already(demo: Demo) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import LOG, NAMES, Demo
+from demo import LOG, NAMES, Demo
 
 
 def test_lint_is_clean_but_for_what_is_missing(demo: Demo) -> None:

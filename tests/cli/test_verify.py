@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import NAMES, Demo
+from demo import NAMES, Demo
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_hunks_are_told_apart_in_a_file_that_is_neither(demo: Demo) -> None:
         b"@@ -1,4 +1,4 @@\n one\n-two\n+zwei\n three\n four\n",
     )
     demo.write_patches(names=patch)
-    from conftest import record_row
+    from demo import record_row
 
     record = demo.site / "demo-1.0.dist-info/RECORD"
     data = (demo.site / "demo/data/text.txt").read_bytes()

@@ -11,11 +11,11 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from seen import Seen
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {
@@ -28,14 +28,6 @@ ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_LOGGING_LEVEL": "INFO",
 }
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What the driver saw of each tree."""
-
-    pristine: dict[str, Any]
-    patched: dict[str, Any]
 
 
 def tree(name: str) -> Path:
@@ -54,7 +46,11 @@ def drive(name: str, scratch: Path) -> dict[str, Any]:
     env.pop("VLLM_API_KEY", None)
     out = work / "seen.json"
     done = subprocess.run(
-        [sys.executable, str(HERE / "driver.py"), str(work), str(out)], env=env, capture_output=True, text=True, check=False
+        [sys.executable, str(HERE / "driver.py"), str(work), str(out)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         pytest.fail(f"driving the {name} tree failed:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}", pytrace=False)

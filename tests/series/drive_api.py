@@ -138,7 +138,16 @@ def middleware_matrix() -> dict[str, Any]:
         *("/health", "/health/", "/ping", "/load", "/version", "/version/"),
         *("/", "", "//health", "/health//", "/HEALTH", "/./health", "/x/../health", "/%68ealth", "/%2568ealth"),
         *("/healthz", "/health/x", "/health%2f", "/health;x", "/health%00", "/v1/health", "/v1/models", "/V1/models"),
-        *("//v1/models", "/%76%31/models", "/tokenize", "/metrics", "/metrics/", "/invocations", "/openapi.json", "/docs"),
+        *(
+            "//v1/models",
+            "/%76%31/models",
+            "/tokenize",
+            "/metrics",
+            "/metrics/",
+            "/invocations",
+            "/openapi.json",
+            "/docs",
+        ),
     ]
     headers = {
         "none": [],
@@ -170,7 +179,14 @@ def middleware_matrix() -> dict[str, Any]:
         "root path": {
             f"{root} {path}": through(scope_of("GET", path, root_path=root))
             for root in ("/api", "/api/", "/health", "/v1")
-            for path in ("/api/health", "/health", "/apihealth", "/api/api/health", "/api/v1/models", "/health/tokenize")
+            for path in (
+                "/api/health",
+                "/health",
+                "/apihealth",
+                "/api/api/health",
+                "/api/v1/models",
+                "/health/tokenize",
+            )
         },
     }
 

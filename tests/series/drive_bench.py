@@ -68,7 +68,13 @@ async def serve_and_ask(chunks: list[bytes], function: str) -> dict[str, Any]:
         return response
 
     app = web.Application()
-    path = "/v1/chat/completions" if "chat" in function else "/v1/audio/transcriptions" if "audio" in function else "/v1/completions"
+    path = (
+        "/v1/chat/completions"
+        if "chat" in function
+        else "/v1/audio/transcriptions"
+        if "audio" in function
+        else "/v1/completions"
+    )
     app.router.add_post(path, answer)
     runner = web.AppRunner(app)
     await runner.setup()

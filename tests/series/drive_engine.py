@@ -133,7 +133,12 @@ def knob() -> dict[str, Any]:
         values[str(setting)] = envs.environment_variables["VLLM_ENGINE_COMPLETION_LOG"]() if known else None
     os.environ.pop("VLLM_ENGINE_COMPLETION_LOG", None)
     factors = envs.compile_factors() if hasattr(envs, "compile_factors") else {}
-    return {"known": known, "values": values, "factor": "VLLM_ENGINE_COMPLETION_LOG" in factors, "factors": len(factors)}
+    return {
+        "known": known,
+        "values": values,
+        "factor": "VLLM_ENGINE_COMPLETION_LOG" in factors,
+        "factors": len(factors),
+    }
 
 
 def collect() -> dict[str, Any]:

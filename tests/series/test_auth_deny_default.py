@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Seen
+from seen import Seen
 
 PUBLIC = {"/health", "/ping", "/load", "/version"}
 # A server decodes a path once before the application sees it, so these are the public path for the router too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Seen
+from seen import Seen
 
 FUNCTIONS = ["async_request_openai_completions", "async_request_openai_chat_completions"]
 STREAMS = ["no comment", "comment", "crlf", "comment line in a message"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Seen
+from seen import Seen
 
 
 def test_a_step_at_a_time(seen: Seen) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Seen
+from seen import Seen
 
 
 @pytest.mark.parametrize("name", ["path", "basename"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Seen
+from seen import Seen
 
 
 def test_the_message_lists_the_served_names(seen: Seen) -> None:

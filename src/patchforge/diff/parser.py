@@ -8,6 +8,7 @@ stand.  Memory and time are linear in the input.
 
 from __future__ import annotations
 
+from patchforge.diff.agree import disagree, git_names
 from patchforge.diff.githeader import GitHeader, read_git_header
 from patchforge.diff.hunks import read_hunk, starts_hunk
 from patchforge.diff.model import FileDiff, Finding, Hunk, Patch
@@ -145,7 +146,7 @@ def _change(
     if head is None:
         assert old is not None and new is not None
         return _plain(old, new, hunks, line, patch, strip)
-    pair = _git_names(head, old, new, patch)
+    pair = git_names(head, old, new, patch)
     old_path: str | None
     new_path: str | None
     if head.rename_from is not None or head.copy_from is not None:
@@ -161,7 +162,7 @@ def _change(
         old_path = None if head.created else tree_path(pair[0], strip, line, patch)
         new_path = None if head.deleted else tree_path(pair[1], strip, line, patch)
         if action == "modify" and old_path != new_path:
-            raise _disagree(patch, line, pair[0], pair[1])
+            raise disagree(patch, line, pair[0], pair[1])
     if action == "modify" and not hunks and head.new_mode in (None, head.old_mode):
         raise MalformedPatch("a git header that changes nothing", reason="malformed", file=patch, line=line)
     old_mode = head.old_mode if head.old_mode is not None else head.index_mode
@@ -169,52 +170,6 @@ def _change(
     if action in ("create", "delete"):
         _whole(action, hunks, line, patch)
     return FileDiff(line, action, old_path, new_path, old_mode, new_mode, hunks, True, head.old_id, head.new_id)
-
-
-def _git_names(
-    head: GitHeader, old: tuple[bytes, bytes] | None, new: tuple[bytes, bytes] | None, patch: str
-) -> tuple[bytes, bytes]:
-    """The two names of a git section, checked against each other wherever they are written."""
-    if head.rename_from is not None or head.copy_from is not None:
-        source, target = head.rename_from or head.copy_from, head.rename_to or head.copy_to
-        assert source is not None and target is not None
-        for a, b in head.names:
-            if _ends(a, source) and _ends(b, target):
-                for side, name in ((old, source), (new, target)):
-                    if side is not None and not _ends(side[0], name):
-                        raise _disagree(patch, head.line, side[0], name)
-                return a, b
-        raise _disagree(patch, head.line, head.raw, source + b" => " + target)
-    if old is None or new is None:
-        for a, b in head.names:
-            if a.partition(b"/")[2] == b.partition(b"/")[2] != b"":
-                return a, b
-        raise _disagree(patch, head.line, *(head.names[0] if head.names else (head.raw, b"")))
-    if head.created != (old[0] == NULL) or head.deleted != (new[0] == NULL):
-        raise MalformedPatch(
-            "'/dev/null' and the 'new file'/'deleted file' line do not agree",
-            reason="malformed",
-            file=patch,
-            line=head.line,
-        )
-    for a, b in head.names:
-        if old[0] in (a, NULL) and new[0] in (b, NULL):
-            return a, b
-    raise _disagree(patch, head.line, head.raw, old[0] + b" " + new[0])
-
-
-def _ends(full: bytes, tail: bytes) -> bool:
-    return full == tail or full.endswith(b"/" + tail)
-
-
-def _disagree(patch: str, line: int, one: bytes, two: bytes) -> MalformedPatch:
-    first, second = one.decode("utf-8", "backslashreplace"), two.decode("utf-8", "backslashreplace")
-    return MalformedPatch(
-        f"the names in the file header disagree: {first!r} and {second!r}",
-        reason="malformed",
-        file=patch,
-        line=line,
-    )
 
 
 def _plain(
@@ -229,7 +184,7 @@ def _plain(
     old_path = None if created else tree_path(old[0], strip, line, patch)
     new_path = None if deleted else tree_path(new[0], strip, line + 1, patch)
     if action == "modify" and old_path != new_path:
-        raise _disagree(patch, line, old[0], new[0])
+        raise disagree(patch, line, old[0], new[0])
     if action != "modify":
         _whole(action, hunks, line, patch)
     return FileDiff(line, action, old_path, new_path, None, None, hunks, False)

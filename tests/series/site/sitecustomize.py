@@ -15,7 +15,7 @@ class _Declare(MetaPathFinder):
                 library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
             self.library = library
             sys.modules["_torchvision_operators"] = self  # kept alive: a library's operators go with it
-        return None
+        return
 
 
 sys.meta_path.insert(0, _Declare())

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import Bench, failure_text, snapshot
 
 from patchforge.engine.apply import Applied
+from trees import Bench, failure_text, snapshot
 
 HEAD = b"--- a/f\n+++ b/f\n"
 LINES = b"".join(b"line %d\n" % n for n in range(1, 31))
@@ -28,7 +28,12 @@ def change(at: int, new: bytes = b"changed", count: int = 3) -> bytes:
     before = b"".join(b" line %d\n" % n for n in range(at - count, at))
     after = b"".join(b" line %d\n" % n for n in range(at + 1, at + count + 1))
     size = 2 * count + 1
-    return b"@@ -%d,%d +%d,%d @@\n" % (at - count, size, at - count, size) + before + b"-line %d\n+%s\n" % (at, new) + after
+    return (
+        b"@@ -%d,%d +%d,%d @@\n" % (at - count, size, at - count, size)
+        + before
+        + b"-line %d\n+%s\n" % (at, new)
+        + after
+    )
 
 
 @dataclass(frozen=True)
@@ -253,7 +258,11 @@ def others(tree: Path, tool: str, patch: bytes) -> tuple[int, dict[str, bytes]]:
     """What GNU patch or git make of it, in a copy of the tree."""
     copy = tree.parent / tool
     shutil.copytree(tree, copy)
-    command = ["patch", "-p1", "-N", "--fuzz=0", "-s", "--no-backup-if-mismatch"] if tool == "patch" else ["git", "apply", "-"]
+    command = (
+        ["patch", "-p1", "-N", "--fuzz=0", "-s", "--no-backup-if-mismatch"]
+        if tool == "patch"
+        else ["git", "apply", "-"]
+    )
     done = subprocess.run(command, input=patch, cwd=copy, capture_output=True, check=False)
     files = {p.relative_to(copy).as_posix(): p.read_bytes() for p in copy.rglob("*") if p.is_file()}
     return done.returncode, {k: v for k, v in files.items() if not k.endswith((".rej", ".orig"))}

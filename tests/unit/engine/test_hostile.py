@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Bench, failure_text, snapshot
 
 from patchforge.engine.apply import Applied
 from patchforge.errors import TreeError
+from trees import Bench, failure_text, snapshot
 
 
 @pytest.fixture(autouse=True)
-def no_program_is_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_program_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **_: object) -> None:
         raise AssertionError(f"a program was started: {arguments}")
 
@@ -26,7 +25,6 @@ def no_program_is_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(subprocess, name, refuse)
     for name in ("system", "popen", "execv", "execve", "posix_spawn", "fork"):
         monkeypatch.setattr(os, name, refuse)
-    yield
 
 
 def new_file(path: str) -> bytes:
@@ -139,7 +137,7 @@ def test_a_dangling_link_where_a_new_file_goes(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "socket"])
-def test_targets_that_are_not_regular_files(bench: Bench, kind: str) -> None:
+def test_targets_that_are_not_regular_files(bench: Bench, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = bench.tree / "f"
     if kind == "directory":
         path.mkdir()
@@ -149,7 +147,7 @@ def test_targets_that_are_not_regular_files(bench: Bench, kind: str) -> None:
         import socket
 
         with socket.socket(socket.AF_UNIX) as made:
-            os.chdir(bench.tree)
+            monkeypatch.chdir(bench.tree)
             made.bind("f")
     refused(bench, b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n", reason=None)
 
