@@ -34,6 +34,19 @@ class Overlay:
         self._read = read
         self.before: dict[str, FileState | None] = {}
         self.now: dict[str, FileState | None] = {}
+        self.folders: set[str] = set()
+
+    def clash(self, path: str) -> str | None:
+        """The path that would be a file and a directory at once if ``path`` were made; notes its directories."""
+        if path in self.folders:
+            return path
+        parent = path.rpartition("/")[0]
+        while parent:
+            if self.now.get(parent) is not None:
+                return parent
+            self.folders.add(parent)
+            parent = parent.rpartition("/")[0]
+        return None
 
     def get(self, path: str) -> FileState | None:
         """The file as it is now; reads the tree once per path."""
@@ -168,6 +181,19 @@ def _target_free(
         return
     assert change.new_path is not None
     current = overlay.get(change.new_path)
+    clash = overlay.clash(change.new_path)
+    if clash is not None:
+        raise _Stop(
+            Failure(
+                patch.name,
+                "exists",
+                f"the series makes {clash} both a file and a directory",
+                patch.label,
+                file=change.new_path,
+                line=change.line,
+                hint="give one of them another name",
+            )
+        )
     if current is None or (change.new_path in vacated and change.new_path not in made):
         return
     wanted = [line for hunk in change.hunks for line in hunk.new] + [b""]

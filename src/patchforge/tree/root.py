@@ -143,3 +143,20 @@ class Root:
         except FileNotFoundError:
             return False
         return True
+
+
+def create(name: str, folder: int, mode: int) -> int:
+    """Create a file that was not there.  One left over is not ours to read: it is removed, never followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(name, flags, mode, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(name, dir_fd=folder)
+        return os.open(name, flags, mode, dir_fd=folder)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte of ``data``."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

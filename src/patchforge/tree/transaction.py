@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchforge.errors import TreeError
-from patchforge.tree.root import OnDisk, Root
+from patchforge.tree.journal import COMMIT, PREPARE, sane
+from patchforge.tree.root import OnDisk, Root, create, write_all
 
-PREPARE = ".patchforge-prepare"
-COMMIT = ".patchforge-commit"
 SUFFIX = ".patchforge-tmp"
+_BATCH = 128
 Hook = Callable[[str], None]
 
 
@@ -81,11 +81,8 @@ class Transaction:
         try:
             self.hook("prepared")
             self._make_directories(made)
-            for change in changes:
-                if change.data is not None:
-                    self._stage(change)
-                    self.hook(f"staged {change.path}")
-            self._rename_journal()
+            self._stage_all([change for change in changes if change.data is not None])
+            self._decide()
         except BaseException as error:
             self._roll_back(journal)
             if isinstance(error, OSError):
@@ -106,9 +103,10 @@ class Transaction:
 
     def _put(self, folder: int | None, name: str, data: bytes, mode: int) -> None:
         assert folder is not None
-        fd = _create(name, folder, mode)
+        fd = create(name, folder, mode)
         try:
-            _write(fd, data)
+            write_all(fd, data)
+            os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -131,10 +129,33 @@ class Transaction:
             os.mkdir(name, 0o777, dir_fd=parent)
             self.hook(f"made {folder}")
 
-    def _stage(self, change: Change) -> None:
+    def _stage_all(self, changes: list[Change]) -> None:
+        """Write every new file beside its target and flush it, and the directories that name it.
+
+        Flushing comes after writing, in batches, so that the file system can commit many files at once.
+        """
+        for start in range(0, len(changes), _BATCH):
+            open_files: list[int] = []
+            try:
+                for change in changes[start : start + _BATCH]:
+                    open_files.append(self._stage(change))
+                    self.hook(f"staged {change.path}")
+                for fd in open_files:
+                    os.fsync(fd)
+            finally:
+                for fd in open_files:
+                    os.close(fd)
+        self.hook("files flushed")
+        # Without this a power cut could keep the decision and lose the names of what it decides about.
+        for _, fd in self.root.directories():
+            os.fsync(fd)
+        self.hook("directories flushed")
+
+    def _stage(self, change: Change) -> int:
+        """Write one file; return its descriptor, not yet flushed."""
         folder, name = self.root.split(temp_name(change.path))
         assert folder is not None and change.data is not None
-        fd = _create(name, folder, 0o666)
+        fd = create(name, folder, 0o666)
         try:
             mode = change.mode
             if change.before is not None:
@@ -144,21 +165,30 @@ class Transaction:
                 mode = change.before.mode if mode is None else mode
             if mode is not None:
                 os.fchmod(fd, mode)
-            _write(fd, change.data)
-        finally:
+            write_all(fd, change.data)
+        except BaseException:
             os.close(fd)
+            raise
+        return fd
 
-    def _rename_journal(self) -> None:
+    def _decide(self) -> None:
+        """Rename the journal: from here on the change will be finished, whatever happens."""
         home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
         assert home is not None
         os.rename(PREPARE, COMMIT, src_dir_fd=home, dst_dir_fd=home)
-        os.fsync(home)
+        try:
+            os.fsync(home)
+        except OSError:
+            # Nobody knows whether the decision would outlast a power cut: take it back while every new file is still there.
+            os.rename(COMMIT, PREPARE, src_dir_fd=home, dst_dir_fd=home)
+            raise
 
     def _roll_back(self, journal: dict[str, Any]) -> None:
         for op in journal["ops"]:
-            folder, name = self.root.split(temp_name(op["path"]))
-            if folder is not None:
-                with contextlib.suppress(FileNotFoundError):
+            # Whatever stands in the way, the other files that were written still go.
+            with contextlib.suppress(FileNotFoundError, TreeError):
+                folder, name = self.root.split(temp_name(op["path"]))
+                if folder is not None:
                     os.unlink(name, dir_fd=folder)
                     self.hook(f"unstaged {op['path']}")
         for folder_path in reversed(journal["made"]):
@@ -180,6 +210,16 @@ class Transaction:
 
     def _finish(self, journal: dict[str, Any]) -> None:
         """Bring a decided change to its end; may be run any number of times."""
+        try:
+            self._finish_all(journal)
+        except OSError as error:
+            raise TreeError(
+                f"the change is decided and not finished: {error.strerror or error}",
+                reason="write",
+                hint="free space or permissions, then run any command that changes the tree: it finishes this one first",
+            ) from error
+
+    def _finish_all(self, journal: dict[str, Any]) -> None:
         emptied: set[str] = set()
         for op in journal["ops"]:
             self._finish_one(op, emptied)
@@ -199,7 +239,8 @@ class Transaction:
         self._drop_journal(COMMIT)
         home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
         if home is not None:
-            os.fsync(home)
+            with contextlib.suppress(OSError):  # a journal that comes back after a power cut is finished once more
+                os.fsync(home)
 
     def _finish_one(self, op: dict[str, Any], emptied: set[str]) -> None:
         path = op["path"]
@@ -254,7 +295,7 @@ class Transaction:
             try:
                 journal = json.loads(data)
                 ops = journal["ops"]
-                if not _sane(journal):
+                if not sane(journal):
                     raise ValueError("unsafe paths")
             except (ValueError, KeyError, TypeError):
                 if decided:
@@ -280,33 +321,6 @@ class Transaction:
                 os.stat(name, dir_fd=home, follow_symlinks=False)
                 return word
         return None
-
-
-def _create(name: str, folder: int, mode: int) -> int:
-    """Create a file that was not there.  One left over is not ours to read: it is removed, never followed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(name, flags, mode, dir_fd=folder)
-    except FileExistsError:
-        os.unlink(name, dir_fd=folder)
-        return os.open(name, flags, mode, dir_fd=folder)
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.fsync(fd)
-
-
-def _sane(journal: dict[str, Any]) -> bool:
-    """A journal lies in the tree, and the tree may be anybody's: no path of it may leave the tree."""
-    paths = [op["path"] for op in journal["ops"]] + list(journal["remove"]) + list(journal["made"])
-    hashes = [op[key] for op in journal["ops"] for key in ("before", "after")]
-    return all(
-        isinstance(path, str) and path and not {"", ".", ".."} & set(path.split("/")) and "\0" not in path
-        for path in paths
-    ) and all(value is None or isinstance(value, str) for value in hashes)
 
 
 def _failed(error: OSError) -> TreeError:
