@@ -76,7 +76,9 @@ def apply_series(
     foreign = _foreign(target, plan)
     if foreign:
         return Applied("failed", _all(wanted, "not-reached"), problems=foreign, notes=tuple(notes), status=1)
-    problems = _agree_with_lock(series, wanted, plan, lock) + _compile(plan, lock if wanted is series else None)
+    problems = _agree_with_lock(series, wanted, plan, lock) + _compile(
+        plan, lock if wanted is series else None, target.info is not None
+    )
     if problems:
         return Applied("failed", _all(wanted, "not-reached"), problems=tuple(problems), notes=tuple(notes), status=1)
     changed = plan.changed
@@ -209,7 +211,7 @@ def _agree_with_lock(series: Series, wanted: Series, plan: Plan, lock: Lock | No
     return problems
 
 
-def _compile(plan: Plan, lock: Lock | None) -> list[Problem]:
+def _compile(plan: Plan, lock: Lock | None, installed: bool) -> list[Problem]:
     """Every changed Python file must compile; what the lock has seen compile need not again."""
     known = {(f.path, f.after) for f in lock.files} if lock is not None else set()
     problems = []
@@ -220,23 +222,36 @@ def _compile(plan: Plan, lock: Lock | None) -> list[Problem]:
         data = state.data
         if (path, hashlib.sha256(data).hexdigest()) in known:
             continue
-        problem = compile_problem(path, data)
+        problem = compile_problem(path, data, plan.before[path], installed)
         if problem is not None:
             problems.append(problem)
     return problems
 
 
-def compile_problem(path: str, data: bytes) -> Problem | None:
-    """The syntax error of a Python file, or ``None``."""
+def compile_problem(path: str, data: bytes, before: FileState | None, installed: bool) -> Problem | None:
+    """The syntax error that a patch brings into a Python file, or ``None``.
+
+    A file that did not compile before (a template, another Python's syntax) is nobody's fault; nor is a new one of a bare
+    tree, which may be for another Python.
+    """
+    error = _syntax_error(path, data)
+    if error is None or (before is None and not installed):
+        return None
+    if before is not None and _syntax_error(path, before.data) is not None:
+        return None
+    line = getattr(error, "lineno", None)
+    return Problem(
+        f"{path} would not compile: {getattr(error, 'msg', None) or error}", path, line, "mend the patch", "syntax"
+    )
+
+
+def _syntax_error(path: str, data: bytes) -> Exception | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(data, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        return Problem(
-            f"{path} would not compile: {getattr(error, 'msg', None) or error}", path, line, "mend the patch", "syntax"
-        )
+        return error
     return None
 
 

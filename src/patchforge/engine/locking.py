@@ -41,7 +41,7 @@ def compute_lock(series: Series, target: Target, schema: Schema) -> tuple[Lock |
     for path in plan.changed:
         state = plan.after[path]
         if state is not None and path.endswith(".py"):
-            problem = compile_problem(path, state.data)
+            problem = compile_problem(path, state.data, plan.before[path], True)
             problems += [problem] if problem else []
     if problems:
         return None, plan, tuple(problems)
