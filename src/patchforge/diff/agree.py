@@ -12,8 +12,7 @@ def git_names(
 ) -> tuple[bytes, bytes]:
     """The two names of a git section, checked against each other wherever they are written."""
     if head.rename_from is not None or head.copy_from is not None:
-        source, target = head.rename_from or head.copy_from, head.rename_to or head.copy_to
-        assert source is not None and target is not None
+        source, target = head.moved
         for a, b in head.names:
             if ends(a, source) and ends(b, target):
                 for side, name in ((old, source), (new, target)):

@@ -45,6 +45,14 @@ class GitHeader:
     old_id: str | None = None
     new_id: str | None = None
 
+    @property
+    def moved(self) -> tuple[bytes, bytes]:
+        """Source and target of a rename or a copy, as written (possibly empty)."""
+        renamed = self.rename_from is not None
+        source, target = (self.rename_from, self.rename_to) if renamed else (self.copy_from, self.copy_to)
+        assert source is not None and target is not None
+        return source, target
+
 
 def _splits(rest: bytes) -> list[tuple[bytes, bytes]]:
     """Every way to read the two names of a ``diff --git`` line (unquoted names may hold spaces)."""

@@ -152,8 +152,7 @@ def _change(
     if head.rename_from is not None or head.copy_from is not None:
         action = "rename" if head.rename_from is not None else "copy"
         inner = max(strip - 1, 0)
-        source, target = head.rename_from or head.copy_from, head.rename_to or head.copy_to
-        assert source is not None and target is not None
+        source, target = head.moved
         old_path, new_path = tree_path(source, inner, line, patch), tree_path(target, inner, line, patch)
         if old_path == new_path:
             raise MalformedPatch(f"{action} of a file to itself", reason="malformed", file=patch, line=line)

@@ -278,3 +278,9 @@ def test_the_tree_itself_may_be_reached_through_a_link(bench: Bench, tmp_path: P
     done = bench.apply(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n")
     assert isinstance(done, Applied)
     assert (real / "f").read_bytes() == b"y\n"
+
+
+def test_a_rename_to_nothing(bench: Bench) -> None:
+    bench.put("f", b"x\n")
+    for lines in (b"rename from f\nrename to \n", b"rename from \nrename to f\n", b"copy from \ncopy to \n"):
+        refused(bench, b"diff --git a/f b/\nsimilarity index 100%\n" + lines, reason=None)

@@ -1,0 +1,43 @@
+"""Evaluating ``source`` probes on the bytes of a file: read from the syntax tree, nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+
+from patchforge.headers.probe import Probe
+
+
+def source_probe(probe: Probe, data: bytes | None) -> bool:
+    """True when the file defines ``probe.name`` and, where the probe says so, its source has ``probe.text`` in it."""
+    if data is None:
+        return False
+    try:
+        module = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    node = _find(module, probe.name.split("."))
+    if node is None:
+        return False
+    if not probe.text:
+        return True
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    end = getattr(node, "end_lineno", None) or len(lines)
+    return probe.text in "\n".join(lines[getattr(node, "lineno", 1) - 1 : end])
+
+
+def _find(node: ast.AST, names: list[str]) -> ast.AST | None:
+    """The last definition of the qualified name below ``node``; conditional blocks are looked into."""
+    found: ast.AST | None = None
+    todo = list(ast.iter_child_nodes(node))
+    while todo:
+        child = todo.pop(0)
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if child.name == names[0]:
+                found = child if len(names) == 1 else _find(child, names[1:]) or found
+        elif isinstance(child, ast.Assign | ast.AnnAssign):
+            targets = child.targets if isinstance(child, ast.Assign) else [child.target]
+            if len(names) == 1 and any(isinstance(t, ast.Name) and t.id == names[0] for t in targets):
+                found = child
+        elif isinstance(child, ast.If | ast.Try | ast.With):
+            todo += ast.iter_child_nodes(child)
+    return found
