@@ -1,0 +1,88 @@
+"""The documentation says what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from patchforge import cli, resources
+from patchforge.series.project import find_project, load_series
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "requirements").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_command_and_option_of_the_readme_exists() -> None:
+    text = (ROOT / "README.md").read_text()
+    for name in cli.COMMANDS:
+        assert f"`{name}" in text, f"the README does not mention {name}"
+    for command, options in re.findall(r"patchforge ([a-z-]+)((?: --[a-z-]+(?: [a-zA-Z./=-]+)?)*)", text):
+        if command not in cli.COMMANDS:
+            continue
+        shown = subprocess.run(
+            [sys.executable, "-m", "patchforge", command, "--help"], capture_output=True, text=True, check=True
+        )
+        for option in re.findall(r"--[a-z-]+", options):
+            assert option in shown.stdout, f"{command} {option}"
+
+
+def test_the_readme_shows_the_series_as_it_is() -> None:
+    text = (ROOT / "README.md").read_text()
+    series = load_series(find_project(ROOT), None)
+    block = text[text.index("apply --fetch\n#") :].split("```")[0]
+    shown = re.findall(r"^(\d+)  (\S+) +applied +(\d+) +\+(\d+) -(\d+)", block, re.MULTILINE)
+    from patchforge.diff import parse_patch
+
+    want = []
+    for number, file in enumerate(series.patches, 1):
+        patch = parse_patch(file.data)
+        hunks = [h for f in patch.files for h in f.hunks]
+        added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
+        want.append((str(number), file.name, str(len({f.path for f in patch.files})), str(added), str(removed)))
+    assert shown == want
+    assert series.lock is not None
+    assert f"applied {len(want)} patches to {len(series.lock.files)} files" in block
+
+
+def test_every_reason_is_documented() -> None:
+    documented = set(re.findall(r"`([a-z-]+)`", (ROOT / "docs/json.md").read_text()))
+    used: set[str] = set()
+    for path in (ROOT / "src/patchforge").rglob("*.py"):
+        used |= set(re.findall(r'reason="([a-z-]+)"', path.read_text()))
+    assert used - documented == {"error"} - documented
+
+
+def test_every_header_is_documented() -> None:
+    text = (ROOT / "docs/headers.md").read_text()
+    for key in resources.schema()["properties"]:
+        assert f"| `{key}` |" in text
+    for kind in resources.schema()["properties"]["Kind"]["enum"]:
+        assert f"`{kind}`" in text
+
+
+def test_every_dependency_has_its_reason() -> None:
+    import tomllib
+
+    text = (ROOT / "docs/dependencies.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = project["project"]["dependencies"] + [n for group in project["dependency-groups"].values() for n in group]
+    for requirement in names:
+        name = re.match(r"[A-Za-z0-9-]+", requirement)
+        assert name is not None
+        assert re.search(rf"\b{name[0]}\b", text), name[0]
+
+
+def test_the_locks_name_no_index() -> None:
+    for path in (ROOT / "requirements").iterdir():
+        assert not re.search(r"https?://|--index|--find-links|--trusted", path.read_text()), path.name
