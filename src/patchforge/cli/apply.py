@@ -51,6 +51,6 @@ def command(
                 from patchforge.tree.bytecode import write
 
                 write(target.root, [target.full(path) for path in done.changed], python)
-            return apply_report(done, target.label, verified)
+            return apply_report(done, target.label, targets.shown(target.label), verified)
 
     return execute("apply", format, quiet, work)

@@ -35,6 +35,6 @@ def command(
         series = targets.load(where)
         with targets.opened(where, series, write=not dry_run) as target:
             done = revert_bare(series, target, dry_run) if target.info is None else revert_installed(target, dry_run)
-            return revert_report(done, target.label)
+            return revert_report(done, target.label, targets.shown(target.label))
 
     return execute("revert", format, quiet, work)

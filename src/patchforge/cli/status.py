@@ -40,6 +40,6 @@ def look(command: str, where_options: tuple[Any, ...], full: bool, format: str, 
         with targets.opened(where, series, write=False) as target:
             verified = verify(series, target)
             extra = tuple(full_check(target, {f.path for f in verified.files})) if full and target.info else ()
-            return verify_report(command, verified, target.label, extra)
+            return verify_report(command, verified, target.label, targets.shown(target.label), extra)
 
     return execute(command, format, quiet, work)

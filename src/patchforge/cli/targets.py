@@ -180,6 +180,14 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)
 
 
+def shown(path: str) -> str:
+    """``path`` as a person reads it: relative where it lies below the current directory."""
+    try:
+        return Path(path).relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path
+
+
 def _waiting(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 

@@ -20,8 +20,8 @@ _WORDS = {
 }
 
 
-def apply_report(applied: Applied, where: str, verified: str | None = None) -> Report:
-    """The report of an apply on the tree ``where``; ``verified`` is the verdict of the check after it."""
+def apply_report(applied: Applied, tree: str, where: str, verified: str | None = None) -> Report:
+    """The report of an apply on ``tree``, called ``where`` for people; ``verified`` is the verdict of the check after it."""
     problems = [*(problem_of(r.failure) for r in applied.results if r.failure), *applied.problems]
     status = applied.status
     count, files = len(applied.results), len(applied.changed)
@@ -53,14 +53,14 @@ def apply_report(applied: Applied, where: str, verified: str | None = None) -> R
         "apply",
         status,
         tuple(patch_document(r) for r in applied.results),
-        {"outcome": applied.outcome, "tree": where, "changed": list(applied.changed)},
+        {"outcome": applied.outcome, "tree": tree, "changed": list(applied.changed)},
         tuple(blocks),
         tuple(problems),
         applied.notes,
     )
 
 
-def revert_report(reverted: Reverted, where: str) -> Report:
+def revert_report(reverted: Reverted, tree: str, where: str) -> Report:
     """The report of a revert."""
     count, files = len(reverted.results), len(reverted.changed)
     problems: list[Problem] = [*(problem_of(r.failure) for r in reverted.results if r.failure), *reverted.problems]
@@ -79,7 +79,7 @@ def revert_report(reverted: Reverted, where: str) -> Report:
         "revert",
         reverted.status,
         tuple(patch_document(r) for r in reverted.results),
-        {"outcome": reverted.outcome, "tree": where, "changed": list(reverted.changed)},
+        {"outcome": reverted.outcome, "tree": tree, "changed": list(reverted.changed)},
         tuple(blocks),
         tuple(problems),
         reverted.notes,

@@ -11,7 +11,7 @@ from patchforge.reports.model import Block, Cell, Grid, Line, Report, plural
 _STYLES = {"applied": "good", "pristine": "warn", "partly": "bad", "altered": "bad", "missing": "bad"}
 
 
-def verify_report(command: str, verified: Verified, where: str, extra: tuple[Problem, ...] = ()) -> Report:
+def verify_report(command: str, verified: Verified, tree: str, where: str, extra: tuple[Problem, ...] = ()) -> Report:
     """The report; ``status`` only informs, ``verify`` fails unless the whole series is applied."""
     problems = [*verified.problems, *extra]
     problems += [_problem(f) for f in verified.files if f.result in (ALTERED, MISSING)]
@@ -41,7 +41,7 @@ def verify_report(command: str, verified: Verified, where: str, extra: tuple[Pro
         tuple(_patch(p) for p in verified.patches),
         {
             "result": verified.result,
-            "tree": where,
+            "tree": tree,
             "source": verified.source,
             "files": [_file(f) for f in verified.files],
         },
