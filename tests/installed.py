@@ -127,7 +127,12 @@ class Place:
         return load_series(find_project(self.project), None)
 
     def apply(self, patches: dict[str, bytes], hook: Hook | None = None, say: Hook | None = None) -> Applied:
-        series = self.series(patches)
+        self.series(patches)
+        return self.apply_as_it_is(hook, say)
+
+    def apply_as_it_is(self, hook: Hook | None = None, say: Hook | None = None) -> Applied:
+        """Apply the series that was written before."""
+        series = load_series(find_project(self.project), None)
         installed = in_directory(self.site, ["demo"], "demo")
         assert installed is not None
         schema = Schema(resources.schema_hash(), resources.schema)

@@ -1,202 +1,137 @@
 """SIGKILL at every step of a change: afterwards the tree is what it was or what it should be, and nothing in between stays.
 
-The steps are those the transaction announces; a test in this folder checks that every system call that changes the disk lies
-between two of them.  Each case is one forked process that kills itself, so hundreds of them take seconds.
+The steps are those the disk layer announces; a test here checks that every system call that changes the disk lies between two
+of them.  Each case is one forked process that kills itself, so hundreds of them take seconds.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-import shutil
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shapes import SHAPES, Scene, killed
+from watch import watching
 
-from installed import FIRST, SECOND, Place
+from trees import snapshot
 
-Action = Callable[[Place, Callable[[str], None]], object]
-
-SHAPES: dict[str, tuple[list[dict[str, bytes]], Action]] = {
-    "apply": ([], lambda place, hook: place.apply(FIRST, hook)),
-    "revert": ([FIRST], lambda place, hook: place.revert(hook)),
-    "replace": ([FIRST], lambda place, hook: place.apply(SECOND, hook)),
-    "replace back": ([SECOND], lambda place, hook: place.apply(FIRST, hook)),
-}
-
-
-def prepared(base: Path, before: list[dict[str, bytes]]) -> Place:
-    place = Place(base)
-    place.install()
-    for patches in before:
-        place.apply(patches)
-    return place
-
-
-def steps_of(place: Place, action: Action) -> list[str]:
-    seen: list[str] = []
-    action(place, seen.append)
-    return seen
-
-
-def killed(place: Place, action: Action, step: int) -> None:
-    """Run ``action`` in a child that kills itself at ``step``."""
-    child = os.fork()
-    if child == 0:
-        try:
-            count = 0
-
-            def hook(_: str) -> None:
-                nonlocal count
-                if count == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                count += 1
-
-            action(place, hook)
-        finally:
-            os._exit(7)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the child was not killed"
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+SCALE = int(os.environ.get("PATCHFORGE_FUZZ_SCALE", "1"))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_killed_at_every_step(tmp_path: Path, shape: str) -> None:
-    before, action = SHAPES[shape]
-    start = prepared(tmp_path / "start", before)
-    old = start.look()
-    shutil.copytree(start.base, tmp_path / "done")
-    finished = Place(tmp_path / "done")
-    steps = steps_of(finished, action)
-    new = finished.look()
-    assert old != new
-    assert len(steps) >= 20
-    decided = steps.index("committed")
-    for step, name in enumerate(steps):
-        place = Place(tmp_path / f"kill-{step}")
-        shutil.copytree(start.base, place.base)
-        killed(place, action, step)
+def test_killed_at_every_step(quick_path: Path, shape: str) -> None:
+    scene = Scene(quick_path, shape)
+    assert len(scene.steps) >= 20
+    journal = next(n for n, step in enumerate(scene.steps) if step.startswith("created"))
+    dropped = max(n for n, step in enumerate(scene.steps) if step.startswith("removed"))
+    for step, name in enumerate(scene.steps):
+        place = scene.copy("kill")
+        killed(lambda hook, place=place: scene.action(place, hook), step)
         told = place.recover()
-        assert told is not None, f"step {step} ({name}): the next run said nothing"
-        assert ("finished" in told) == (step >= decided), f"step {step} ({name}): {told}"
-        assert place.look() == (new if step >= decided else old), f"step {step} ({name})"
+        if journal <= step < dropped:
+            assert told is not None, f"step {step} ({name}): the next run said nothing"
+            assert ("finished" in told) == (step >= scene.decided), f"step {step} ({name}): {told}"
+        else:
+            assert told is None
+        assert snapshot(place.site) == (scene.new if step >= scene.decided else scene.old), f"step {step} ({name})"
         assert place.recover() is None
         # What the tree became is a sound start for the next run.
         if step % 5 == 0:
-            action(place, lambda _: None)
-            assert place.look() == new
-        shutil.rmtree(place.base)
+            scene.action(place, None)
+            assert snapshot(place.site) == scene.new
 
 
-@pytest.mark.parametrize("shape", ["apply", "revert"])
-def test_killed_again_while_recovering(tmp_path: Path, shape: str) -> None:
-    before, action = SHAPES[shape]
-    start = prepared(tmp_path / "start", before)
-    old = start.look()
-    shutil.copytree(start.base, tmp_path / "done")
-    finished = Place(tmp_path / "done")
-    steps = steps_of(finished, action)
-    new, decided = finished.look(), steps.index("committed")
+def test_killed_while_a_file_is_half_written(quick_path: Path) -> None:
+    scene = Scene(quick_path, "small")
+    real = os.write
+
+    def half(fd: int, data: memoryview) -> int:
+        return real(fd, data[: len(data) // 2 or 1])
+
     cases = 0
-    for step in (decided - 1, decided - 4, decided, decided + 3, len(steps) - 1):
-        once = Place(tmp_path / "once")
-        shutil.copytree(start.base, once.base)
-        killed(once, action, step)
-        shutil.copytree(once.base, tmp_path / "count")
+    for step in range(10_000):
+        place = scene.copy("kill")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(os, "write", half)
+            try:
+                killed(lambda hook, place=place: scene.action(place, hook), step)
+            except AssertionError:
+                break
+        place.recover()
+        assert snapshot(place.site) in (scene.old, scene.new)
+        cases += 1
+    assert cases > len(scene.steps) + 20
+
+
+@pytest.mark.parametrize("shape", ["small", *(s for s in SHAPES if s != "small" and SCALE > 1)])
+def test_killed_again_while_recovering(quick_path: Path, shape: str) -> None:
+    """Every step of a recovery, from every third state that a kill leaves behind; from all of them on a longer run."""
+    scene = Scene(quick_path, shape)
+    cases = 0
+    every = 1 if SCALE > 1 else 3
+    for step in range(scene.decided % every, len(scene.steps), every):
+        once = scene.copy("once")
+        killed(lambda hook, place=once: scene.action(place, hook), step)
         recovery: list[str] = []
-        Place(tmp_path / "count").recover(recovery.append)
-        for second in range(len(recovery)):
-            place = Place(tmp_path / "twice")
-            shutil.copytree(once.base, place.base)
-            killed(place, lambda p, hook: p.recover(hook), second)
+        scene.copy("count", once).recover(recovery.append)
+        for second, name in enumerate(recovery):
+            place = scene.copy("twice", once)
+            killed(place.recover, second)
             place.recover()
-            assert place.look() == (new if step >= decided else old), (steps[step], recovery[second])
+            assert snapshot(place.site) == (scene.new if step >= scene.decided else scene.old), (
+                scene.steps[step],
+                name,
+            )
             assert place.recover() is None
-            shutil.rmtree(place.base)
             cases += 1
-        shutil.rmtree(tmp_path / "count")
-        shutil.rmtree(once.base)
-    assert cases > 20
+    assert cases > 40
 
 
-def test_every_change_of_the_disk_lies_between_two_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No two system calls that change the disk follow each other without a step between, but those that belong together."""
-    place = prepared(tmp_path, [])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_change_of_the_disk_lies_between_two_steps(quick_path: Path, shape: str) -> None:
+    scene = Scene(quick_path, shape)
     events: list[str] = []
-    for name in ("mkdir", "rename", "replace", "unlink", "rmdir", "write"):
-        real = getattr(os, name)
+    place = scene.copy("watched")
+    with watching(place.site, after=lambda call, path: events.append(f"{call} {path}")):
+        scene.action(place, lambda step: events.append(f"* {step}"))
+    changes = [event for event in events if not event.startswith("*")]
+    assert len(changes) > 20
+    for one, two in itertools.pairwise(events):
+        assert one.startswith("*") or two.startswith("*"), (one, two)
 
-        def record(*args: object, _real: Callable[..., object] = real, _name: str = name, **kwargs: object) -> object:
-            events.append(_name)
-            return _real(*args, **kwargs)
 
-        monkeypatch.setattr(os, name, record)
-    place.apply(FIRST, lambda step: events.append(f"* {step}"))
-    events = events[events.index("write") :]  # what comes before is this test writing its series
-    runs: list[list[str]] = [[]]
-    for event in events:
-        if event.startswith("*"):
-            runs.append([])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_power_cut_could_lose_is_flushed_in_time(quick_path: Path, shape: str) -> None:
+    """Contents before the names that stand for them, names before the journal says that they are there or done."""
+    scene = Scene(quick_path, shape)
+    place = scene.copy("watched")
+    dirty: dict[str, str] = {}  # path: what was done to it since its last flush
+    checked: list[str] = []
+
+    def folder(path: str) -> str:
+        return path.rpartition("/")[0]
+
+    def after(call: str, path: str) -> None:
+        if call == "fsync":
+            dirty.pop(path, None)
+        elif call in ("write", "fchmod", "fchown"):
+            dirty[path] = call
         else:
-            runs[-1].append(event)
-    for run in runs:
-        # Removing emptied directories is one step: any number of them may be gone.
-        changes = [event for event in run if event != "rmdir"]
-        assert len(changes) <= 1, runs
+            dirty.pop(path, None) if call == "rmdir" else None
+            dirty[folder(path)] = f"{call} {path}"
 
+    def before(call: str, path: str) -> None:
+        name = path.rpartition("/")[2]
+        first_change = name not in (".patchforge-prepare", ".patchforge-commit") and call in ("open", "mkdir")
+        if first_change and "start" not in checked:
+            assert not dirty, f"{call} {path} before the journal is safe: {dirty}"
+            checked.append("start")
+        if (call, name) in (("rename", ".patchforge-commit"), ("unlink", ".patchforge-commit")):
+            assert not dirty, f"{call} of the journal, and not flushed: {dirty}"
+            checked.append(call)
 
-FAULTS = ("open", "write", "fsync", "fchmod", "rename", "replace", "unlink", "mkdir")
-
-
-@pytest.mark.parametrize("call", FAULTS)
-def test_every_call_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    """Each call in turn fails once with ENOSPC: the tree is as before with an error that says so, or the next run finishes it."""
-    import errno
-
-    start = prepared(tmp_path / "start", [])
-    old = start.look()
-    shutil.copytree(start.base, tmp_path / "done")
-    finished = Place(tmp_path / "done")
-    finished.apply(FIRST)
-    new = finished.look()
-    real = getattr(os, call)
-    failing = 0
-    for at in range(200):
-        place = Place(tmp_path / f"fault-{at}")
-        shutil.copytree(start.base, place.base)
-        place.series(FIRST)
-        count, armed, failed = 0, False, False
-
-        def faulty(*args: object, **kwargs: object) -> object:
-            nonlocal count, failed
-            writes = call != "open" or (len(args) > 1 and isinstance(args[1], int) and args[1] & os.O_CREAT)
-            if armed and writes:
-                count += 1
-                if count == at + 1:
-                    failed = True
-                    raise OSError(errno.ENOSPC, "No space left on device")
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(os, call, faulty)
-        armed = True
-        error = None
-        try:
-            place.apply(FIRST)
-        except Exception as raised:
-            error = raised
-        armed = False
-        monkeypatch.setattr(os, call, real)
-        if not failed:
-            break
-        failing += 1
-        told = place.recover()
-        found = place.look()
-        assert found in (old, new), f"{call} number {at}: neither"
-        if error is not None:
-            from patchforge.errors import TreeError
-
-            assert isinstance(error, TreeError), f"{call} number {at}: {error!r}"
-            assert "No space left" in str(error)
-            assert found == old or told is not None
-        shutil.rmtree(place.base)
-    assert failing > 0
+    with watching(place.site, before, after):
+        scene.action(place, None)
+    assert checked == ["start", "rename", "unlink"]

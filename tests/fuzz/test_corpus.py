@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 from fuzz_apply import for_real, once
 
-HERE = Path(__file__).parent
-from fuzz_apply import for_real, once
-
-CORPUS = sorted((HERE / "corpus").iterdir())
+CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
 
 
 def test_every_input(tmp_path: Path) -> None:

@@ -268,36 +268,26 @@ def _commit(series: Series, target: Target, plan: Plan, options: ApplyOptions) -
         after = plan.after[path] if path in changed else None
         if path in changed:
             data = None if after is None else after.data
-            mode = _mode(pristine, after)
+            mode = _mode(pristine, after, current)
             files.append(_touched(path, pristine, data, mode, plan))
+            record[target.full(path)] = data
         else:
             data, mode = (pristine.data, pristine.mode) if pristine else (None, None)
-        if path in changed or pristine is None or current is None or pristine.data != current.data:
-            record[target.full(path)] = data
         if (current.data if current else None) != data or (current and mode is not None and current.mode != mode):
-            changes.append(Change(target.full(path), current, data, mode))
+            changes.append(Change(target.full(path), current, data, mode, after is not None and after.executable))
             remove += bytecode.stale(target.root, target.full(path))
     if target.info is not None:
-        changes += _metadata(
-            series, target, plan, options, files, {p: d for p, d in record.items() if p in _paths(target, changed)}
-        )
+        changes += _metadata(series, target, plan, options, files, record)
     target.transaction().run(changes, remove, f"apply {len(series.patches)} patches")
     target.refresh()
 
 
-def _paths(target: Target, paths: set[str]) -> set[str]:
-    return {target.full(path) for path in paths}
-
-
-def _mode(pristine: OnDisk | None, after: FileState | None) -> int | None:
-    """The new permission bits, or ``None`` for those the file has (or the default of a new file)."""
-    if after is None:
+def _mode(pristine: OnDisk | None, after: FileState | None, current: OnDisk | None) -> int | None:
+    """The new permission bits; ``None``: there is no file (any more), or it gets the default of a new one."""
+    old = pristine or current  # the latter was made by an older series
+    if after is None or old is None:
         return None
-    if pristine is None:
-        return 0o755 if after.executable else None
-    return (
-        with_executable(pristine.mode, after.executable) if pristine.executable != after.executable else pristine.mode
-    )
+    return old.mode if old.executable == after.executable else with_executable(old.mode, after.executable)
 
 
 def _touched(path: str, pristine: OnDisk | None, data: bytes | None, mode: int | None, plan: Plan) -> TouchedFile:

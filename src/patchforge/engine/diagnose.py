@@ -7,7 +7,8 @@ from dataclasses import replace
 from patchforge.diff import FileDiff, Hunk, Patch
 from patchforge.engine.explain import nearest
 from patchforge.engine.model import Failure
-from patchforge.engine.place import Misplaced, candidates
+from patchforge.engine.place import Misplaced
+from patchforge.engine.search import Search, TooMuch
 
 
 def explain(patch: Patch, change: FileDiff, lines: list[bytes], problem: Misplaced) -> Failure:
@@ -16,7 +17,7 @@ def explain(patch: Patch, change: FileDiff, lines: list[bytes], problem: Misplac
     reason, message, hint = problem.reason, problem.message, problem.hint
     detail: tuple[str, ...] = ()
     if reason == "context":
-        present = [i for i, h in enumerate(change.hunks) if _present(lines, h)]
+        present = _present(lines, change)
         total = len(change.hunks)
         if len(present) == total:
             reason, hint = "already", "drop the patch, or revert the tree first"
@@ -42,29 +43,35 @@ def explain(patch: Patch, change: FileDiff, lines: list[bytes], problem: Misplac
     )
 
 
-def _present(lines: list[bytes], hunk: Hunk) -> bool:
-    """True when the new side of ``hunk`` stands somewhere in the file (zero-context hunks prove nothing)."""
-    back = hunk.reversed()
-    if back.zero_context or not back.old:
-        return False
-    return bool(candidates(lines, b"\n" + b"\n".join(lines), back))
+def _present(lines: list[bytes], change: FileDiff) -> list[int]:
+    """The hunks whose new side stands somewhere in the file (zero-context hunks prove nothing)."""
+    search = Search(lines)
+    found = []
+    for number, hunk in enumerate(change.hunks):
+        back = hunk.reversed()
+        try:
+            if back.old and not back.zero_context and search.candidates(back):
+                found.append(number)
+        except TooMuch:
+            return []
+    return found
 
 
 def _whitespace(lines: list[bytes], hunk: Hunk) -> str | None:
     """Say when only line ends or the final newline keep the hunk from matching."""
-    joined = b"\n" + b"\n".join(lines)
     if not hunk.old:
         return None
+    search = Search(lines)
     if any(line.endswith(b"\r") for line in lines) and not any(line.endswith(b"\r") for line in hunk.old):
         crlf = replace(hunk, old=[line + b"\r" for line in hunk.old])
-        if candidates(lines, joined, crlf):
+        if search.candidates(crlf):
             return "the file has CRLF line ends and the patch LF: cut the patch against the CRLF file (nothing is converted)"
     if any(line.endswith(b"\r") for line in hunk.old):
         bare = replace(hunk, old=[line.removesuffix(b"\r") for line in hunk.old])
-        if candidates(lines, joined, bare):
+        if search.candidates(bare):
             return "the patch has CRLF line ends and the file LF: convert the patch (nothing is converted here)"
     loose = replace(hunk, leading=0, trailing=0, old_start=hunk.old_start + 1)
-    found = candidates(lines, joined, loose)
+    found = search.candidates(loose)
     if found:
         edge = "start" if hunk.old_start == 1 else "end"
         return (
@@ -72,6 +79,6 @@ def _whitespace(lines: list[bytes], hunk: Hunk) -> str | None:
             "(fewer context lines on one side prove that)"
         )
     flipped = replace(hunk, old_eof=not hunk.old_eof, new_eof=False)
-    if candidates(lines, joined, flipped):
+    if search.candidates(flipped):
         return "only the newline at the end of the file differs ('\\ No newline at end of file')"
     return None

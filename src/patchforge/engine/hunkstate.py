@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchforge.engine.place import candidates
+from patchforge.engine.search import Search
 from patchforge.errors import InputError, TreeError
 from patchforge.series.parsed import parse_file
 from patchforge.series.project import Series
@@ -38,14 +38,14 @@ def hunks_present(
             lines_out.append(f"{change.path}: {'removed' if found is None else 'still there'}")
             continue
         lines = found.data.split(b"\n") if found is not None else [b""]
-        joined = b"\n" + b"\n".join(lines)
+        search = Search(lines)
         inside: list[int] = []
         outside: list[int] = []
         for number, hunk in enumerate(change.hunks, 1):
             back = hunk.reversed()
-            there = bool(back.old) and not back.zero_context and bool(candidates(lines, joined, back))
+            there = bool(back.old) and not back.zero_context and bool(search.candidates(back))
             if not back.old or back.zero_context:
-                there = found is not None and not candidates(lines, joined, hunk)
+                there = found is not None and not search.candidates(hunk)
             (inside if there else outside).append(number)
         present += len(inside)
         total += len(change.hunks)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from patchforge.diff import FileDiff, Hunk
 from patchforge.engine.model import Piece
 from patchforge.engine.scope import Scopes, proves_same
-
-MAX_LISTED = 10
+from patchforge.engine.search import MAX_LISTED, Search, TooMuch, fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,51 +30,6 @@ class Options:
     prove_scope: bool = True
 
 
-def fits(lines: list[bytes], hunk: Hunk, index: int) -> bool:
-    """True when the whole old side of ``hunk`` stands at ``index``, newline at the end included."""
-    length = len(hunk.old)
-    end = index + length
-    if index < 0 or lines[index:end] != hunk.old:
-        return False
-    last = len(lines)
-    if hunk.old_eof:
-        if end != last:
-            return False
-    elif end >= last and length:
-        return False
-    if hunk.new_eof and not hunk.old_eof and not (end == last - 1 and lines[-1] == b""):
-        return False
-    if not hunk.old and (index > last - 1 or (hunk.old_start == 0 and lines != [b""])):
-        return False
-    return anchored(lines, hunk, index)
-
-
-def anchored(lines: list[bytes], hunk: Hunk, index: int) -> bool:
-    """The start and end of the file are context too: a hunk cut there must land there."""
-    if hunk.old_start == 1 and hunk.old_len and index != 0:
-        return False
-    if hunk.trailing < hunk.leading:
-        end = index + len(hunk.old)
-        return end == len(lines) or (end == len(lines) - 1 and lines[-1] == b"")
-    return True
-
-
-def candidates(lines: list[bytes], joined: bytes, hunk: Hunk) -> list[int]:
-    """Every index at which ``hunk`` fits, at most ``MAX_LISTED``; linear in the file for any input."""
-    if not hunk.old:
-        return []
-    needle = b"\n" + b"\n".join(hunk.old) + (b"" if hunk.old_eof else b"\n")
-    found: list[int] = []
-    position, counted, line = joined.find(needle), 0, 0
-    while position >= 0 and len(found) < MAX_LISTED:
-        line += joined.count(b"\n", counted, position)
-        counted = position
-        if fits(lines, hunk, line):
-            found.append(line)
-        position = joined.find(needle, position + 1)
-    return found
-
-
 def expected(hunk: Hunk) -> int:
     """The index the hunk was recorded for."""
     return hunk.old_start - 1 if hunk.old_len else hunk.old_start
@@ -88,7 +42,7 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
     :class:`Misplaced` for the first hunk that has no single proven place.
     """
     placed: list[int] = []
-    joined: bytes | None = None
+    search: Search | None = None
     python = change.path.endswith((".py", ".pyi"))
     tree_scopes: Scopes | None = None
     floor = 0
@@ -117,9 +71,11 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
                 number,
                 hint="cut it again with context lines",
             )
-        if joined is None:
-            joined = b"\n" + b"\n".join(lines)
-        found = candidates(lines, joined, hunk)
+        search = search or Search(lines)
+        try:
+            found = search.candidates(hunk)
+        except TooMuch:
+            raise _too_much(number) from None
         if not found:
             raise Misplaced("context", "its context is nowhere in the file", number)
         if len(found) > 1:
@@ -148,7 +104,10 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
         if python and options.prove_scope:
             tree_scopes = tree_scopes or Scopes(lines)
             _prove(lines, tree_scopes, hunk, number, at, scopes.get(number))
-        _not_already_there(lines, hunk, number, at, at - want)
+        try:
+            _not_already_there(search, hunk, number, at, at - want)
+        except TooMuch:
+            raise _too_much(number) from None
         placed.append(at)
         floor = at + len(hunk.old)
     return placed
@@ -180,15 +139,22 @@ def _prove(lines: list[bytes], scopes: Scopes, hunk: Hunk, number: int, at: int,
     )
 
 
-def _not_already_there(lines: list[bytes], hunk: Hunk, number: int, at: int, offset: int) -> None:
+def _too_much(number: int) -> Misplaced:
+    return Misplaced(
+        "limit",
+        "too many hunks are not at their recorded lines: looking for all of them would take too long",
+        number,
+        hint="cut the patch again, against this tree",
+    )
+
+
+def _not_already_there(search: Search, hunk: Hunk, number: int, at: int, offset: int) -> None:
     """Refuse an offset when everything the hunk adds already stands beside the place."""
     blocks = [block for block in hunk.added_blocks() if any(len(text.strip()) > 2 for text in block)]
     if not blocks:
         return
     reach = abs(offset) + len(hunk.new) + 3
-    window = lines[max(at - reach, 0) : at + len(hunk.old) + reach]
-    text = b"\n" + b"\n".join(window) + b"\n"
-    if all(b"\n" + b"\n".join(block) + b"\n" in text for block in blocks):
+    if all(search.stands(block, at - reach, at + len(hunk.old) + reach) for block in blocks):
         raise Misplaced(
             "already-there",
             f"it fits at line {at + 1} ({offset:+d}), but what it adds stands beside that place: it may already be there",

@@ -21,6 +21,9 @@ from patchforge.engine.model import (
 from patchforge.engine.place import Misplaced, Options, expected, pieces, place_hunks, splice
 from patchforge.errors import InputError, PatchforgeError
 
+MAX_COPIED = 30_000_000
+"""Lines that the sections of one patch may make the planner copy."""
+
 
 class _Stop(Exception):
     def __init__(self, failure: Failure) -> None:
@@ -104,13 +107,26 @@ def plan_patch(entry: Entry, overlay: Overlay, options: Options) -> PatchResult:
     offsets: list[Offset] = []
     gone: set[str] = set()
     made: dict[str, FileState | None] = {}
-    added = removed = 0
+    added = removed = copied = 0
     for section, change in enumerate(patch.files):
         scopes = {hunk: name for (s, hunk), name in entry.scopes.items() if s == section}
         source = _source(patch, change, overlay, start, made, gone)
         _target_free(patch, change, overlay, vacated, gone, made)
         _check_mode(patch, change, source)
         lines = source.lines if source is not None else [b""]
+        copied += len(lines)
+        if section and copied > MAX_COPIED:
+            raise _Stop(
+                Failure(
+                    patch.name,
+                    "limit",
+                    "the patch has too many sections for files of this size",
+                    patch.label,
+                    file=change.path,
+                    line=change.line,
+                    hint="merge the sections that change the same file",
+                )
+            )
         try:
             placed = place_hunks(lines, change, scopes, options)
         except Misplaced as problem:

@@ -8,6 +8,7 @@ section heading after the second ``@@``.
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 
 _HEADING = re.compile(rb"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]")
@@ -16,22 +17,40 @@ _INDENT_DEF = re.compile(rb"([ \t]*)(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_
 
 
 class Scopes:
-    """The definitions of one Python file; lines are 0-based indices."""
+    """The definitions of one Python file; lines are 0-based indices.  Everything is computed once, on first use."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self._lines = lines
-        self._spans: list[tuple[int, int, str]] | None = None
+        self._owners: list[str] | None = None
+        self._headings: tuple[list[bytes], list[bytes]] | None = None
+        self._sorted: list[bytes] | None = None
 
     def at(self, index: int) -> str:
         """Qualified name of the innermost definition around line ``index``; ``""`` at module level."""
-        if self._spans is None:
-            self._spans = self._parse()
-        best = ""
-        size = 1 << 60
-        for start, end, name in self._spans:
-            if start <= index <= end and end - start < size:
-                best, size = name, end - start
-        return best
+        if self._owners is None:
+            self._owners = [""] * len(self._lines)
+            # Outer definitions first, so that inner ones overwrite them.
+            for start, end, name in sorted(self._parse(), key=lambda span: (span[0], -span[1])):
+                self._owners[start : end + 1] = [name] * (min(end + 1, len(self._owners)) - start)
+        return self._owners[index] if 0 <= index < len(self._owners) else ""
+
+    def headings(self, index: int) -> tuple[bytes, bytes]:
+        """The section headings git would print for a hunk at ``index``: with its Python rule, and with its default rule."""
+        if self._headings is None:
+            python, default = [b""], [b""]
+            for line in self._lines:
+                python.append(line.strip() if _HEADING.match(line) else python[-1])
+                default.append(line.strip() if _TOP.match(line) else default[-1])
+            self._headings = python, default
+        at = min(index, len(self._lines))
+        return self._headings[0][at], self._headings[1][at]
+
+    def count(self, heading: bytes) -> int:
+        """How many lines of the file start with ``heading``, white space aside."""
+        if self._sorted is None:
+            self._sorted = sorted(line.strip() for line in self._lines)
+        low = bisect.bisect_left(self._sorted, heading)
+        return bisect.bisect_left(self._sorted, heading + b"\xff" * 8, low) - low
 
     def _parse(self) -> list[tuple[int, int, str]]:
         try:
@@ -73,20 +92,6 @@ class Scopes:
         return spans
 
 
-def headings(lines: list[bytes], index: int) -> tuple[bytes, bytes]:
-    """The section headings git would print for a hunk at ``index``: with its Python rule, and with its default rule."""
-    python = default = b""
-    for i in range(index - 1, -1, -1):
-        line = lines[i]
-        if not python and _HEADING.match(line):
-            python = line.strip()
-        if not default and _TOP.match(line):
-            default = line.strip()
-        if python and default:
-            break
-    return python, default
-
-
 def proves_same(lines: list[bytes], scopes: Scopes, hunk_at: int, line: int, recorded: int, heading: bytes) -> str:
     """Say why the section heading does not prove that ``line`` lies in the hunk's own definition; ``""`` when it does.
 
@@ -103,11 +108,11 @@ def proves_same(lines: list[bytes], scopes: Scopes, hunk_at: int, line: int, rec
         return (
             f"nothing proves that '{here or 'the module level'}' is the definition it was cut in (no section heading)"
         )
-    found = headings(lines, hunk_at)
+    found = scopes.headings(hunk_at)
     if not any(candidate and candidate[: len(heading)] == heading for candidate in found):
         shown = heading.decode("utf-8", "backslashreplace")
         return f"it was cut in '{shown}', and this place is in '{here or 'the module level'}'"
-    if stays or sum(1 for text in lines if text.strip()[: len(heading)] == heading) == 1:
+    if stays or scopes.count(heading) == 1:
         return ""
     shown = heading.decode("utf-8", "backslashreplace")
     return f"'{shown}' stands more than once in the file, so it does not prove the place"

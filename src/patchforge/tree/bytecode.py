@@ -22,9 +22,8 @@ def stale(root: Root, path: str) -> list[str]:
             for entry in os.listdir(cache)
             if entry.endswith(".pyc") and entry.rsplit(".", 1)[0].rsplit(".opt-", 1)[0].rsplit(".", 1)[0] == stem
         ]
-    if root.exists(f"{prefix}{stem}.pyc"):
-        found.append(f"{prefix}{stem}.pyc")
-    return sorted(found)
+    found.append(f"{prefix}{stem}.pyc")
+    return sorted(entry for entry in found if root.is_file(entry))
 
 
 def write(root: Root, paths: list[str], python: str | None) -> None:
@@ -34,6 +33,7 @@ def write(root: Root, paths: list[str], python: str | None) -> None:
 
     modules = [str(root.base / path) for path in paths if path.endswith(".py")]
     if modules:
-        # -E: the environment must not choose what the interpreter imports; failures are the caller's next import's to say.
-        command = [python or sys.executable, "-E", "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
+        # -I: neither the environment nor the current directory may choose what the interpreter imports; failures are the
+        # caller's next import's to say.
+        command = [python or sys.executable, "-I", "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
         subprocess.run([*command, *modules], check=False, stdin=subprocess.DEVNULL, capture_output=True)

@@ -25,6 +25,10 @@ def exclusive(directory: Path, waiting: Callable[[str], None] | None = None) -> 
             if waiting is not None:
                 waiting(f"waiting for another patchforge that is at work in {directory}")
             fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise TreeError(
+                f"cannot lock {directory}: {error.strerror}", reason="tree", hint="the file system has no locks"
+            ) from error
         yield
     finally:
         os.close(fd)

@@ -14,7 +14,8 @@ from pathlib import Path
 from patchforge.errors import InputError, TreeError
 
 _INFO = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info\Z")
-_PROBE = "import json,sys;print(json.dumps([p for p in sys.path if p]))"
+# The current directory is first in sys.path with -c: it is dropped before anything can be imported from it.
+_PROBE = "import sys;sys.path[:]=[p for p in sys.path if p];import json;print(json.dumps(sys.path))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,8 @@ def locate(names: list[str], python: str | None) -> Installed:
     path = search_path(python)
     for site in path:
         found = find_in(site, names)
-        if len(found) > 1:
-            raise TreeError(
-                f"{site} holds several dist-info directories of {names[0]}: {', '.join(f.info for f in found)}",
-                reason="tree",
-                hint="an upgrade was interrupted: reinstall the distribution",
-            )
         if found:
-            check_installed(found[0])
-            return found[0]
+            return _only(found)
     for site in path:
         if site.is_file() and site.suffix in (".zip", ".egg", ".whl"):
             raise TreeError(f"{names[0]} may lie in {site}: a zipped tree cannot be patched", reason="tree")
@@ -94,12 +88,25 @@ def locate(names: list[str], python: str | None) -> Installed:
     )
 
 
+def _only(found: list[Installed]) -> Installed:
+    if len(found) > 1:
+        raise TreeError(
+            f"{found[0].site} holds several dist-info directories of {found[0].distribution}: "
+            f"{', '.join(f.info for f in found)}",
+            reason="tree",
+            hint="an upgrade was interrupted: reinstall the distribution",
+        )
+    check_installed(found[0])
+    return found[0]
+
+
 def check_installed(installed: Installed) -> None:
     """Refuse an editable install and one without RECORD."""
     info = installed.site / installed.info
+    url = info / "direct_url.json"
     try:
-        origin = json.loads((info / "direct_url.json").read_bytes())
-    except (OSError, ValueError):
+        origin = json.loads(url.read_bytes()) if url.is_file() else {}
+    except (OSError, ValueError, RecursionError):
         origin = {}
     if isinstance(origin, dict) and isinstance(origin.get("dir_info"), dict) and origin["dir_info"].get("editable"):
         raise TreeError(
@@ -126,7 +133,6 @@ def in_directory(directory: Path, names: list[str], root: str) -> Installed | No
         candidates.append(Path(*directory.parts[:-depth]))
     for site in candidates:
         found = find_in(site, names)
-        if len(found) == 1 and (site / root).is_dir():
-            check_installed(found[0])
-            return found[0]
+        if found:
+            return _only(found)
     return None

@@ -11,6 +11,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from patchforge.errors import TreeError
+
+_DIGITS = 20
 Edit = tuple[int, int, list[bytes]]
 """``(index, pieces to replace, pieces to put)`` on the pieces between newlines."""
 
@@ -52,14 +55,21 @@ class Record:
         return found
 
     def find(self, paths: set[str]) -> dict[str, Row]:
-        """The rows of ``paths`` only."""
+        """The rows of ``paths`` only.  Raises :class:`TreeError` when one is listed twice: which of them is true?"""
         wanted = {path.encode() for path in paths}
-        found = {}
+        found: dict[str, Row] = {}
         for index, line in enumerate(self.lines):
             if line[:1] == b'"' or line.partition(b",")[0] in wanted:
                 row = _row(line, index)
-                if row is not None and row.path in paths:
-                    found[row.path] = row
+                if row is None or row.path not in paths:
+                    continue
+                if row.path in found:
+                    raise TreeError(
+                        f"RECORD lists {row.path} twice (lines {found[row.path].index + 1} and {index + 1})",
+                        reason="record",
+                        hint="reinstall the distribution",
+                    )
+                found[row.path] = row
         return found
 
     def rewritten(self, changes: Mapping[str, bytes | None]) -> tuple[bytes, list[Edit]]:
@@ -68,24 +78,28 @@ class Record:
         Returns the new bytes and the edits that undo it, in the order in which to apply them.
         """
         rows = self.find(set(changes))
-        end = b"\r" if len(self.lines) > 1 and self.lines[0].endswith(b"\r") else b""
         pieces = list(self.lines)
         undo: list[Edit] = []
         for path, row in sorted(rows.items(), key=lambda item: -item[1].index):
-            data = changes[path]
-            put = [] if data is None else [_line(path, data) + end]
-            undo.append((row.index, len(put), [self.lines[row.index]]))
+            data, old = changes[path], self.lines[row.index]
+            put = [] if data is None else [_line(path, data) + (b"\r" if old.endswith(b"\r") else b"")]
+            undo.append((row.index, len(put), [old]))
             pieces[row.index : row.index + 1] = put
-        added = [
-            _line(path, data) + end for path, data in sorted(changes.items()) if data is not None and path not in rows
-        ]
-        if added:
-            if pieces[-1] == b"":
-                at, put = len(pieces) - 1, added
-            else:
-                at, put = len(pieces), added
+        if not pieces:
+            pieces = [b""]
+            undo.append((0, 1, []))
+        end = b"\r" if len(self.lines) > 1 and self.lines[0].endswith(b"\r") else b""
+        added = [_line(path, data) for path, data in sorted(changes.items()) if data is not None and path not in rows]
+        if added and pieces[-1] == b"":
+            at, put = len(pieces) - 1, [line + end for line in added]
             undo.append((at, len(put), []))
             pieces[at:at] = put
+        elif added:
+            # The last row has no end of line: the new ones go on from there, and the last of them has none either.
+            last = pieces[-1]
+            put = [last + (b"" if last.endswith(b"\r") else end), *(line + end for line in added[:-1]), added[-1]]
+            undo.append((len(pieces) - 1, len(put), [last]))
+            pieces[-1:] = put
         undo.reverse()
         return b"\n".join(pieces), undo
 
@@ -107,8 +121,12 @@ def _row(line: bytes, index: int) -> Row | None:
     text = line.decode("utf-8", "surrogateescape").rstrip("\r")
     if not text:
         return None
-    fields = next(csv.reader([text])) if text[0] == '"' else text.rsplit(",", 2)
+    try:
+        fields = next(csv.reader([text])) if text[0] == '"' else text.rsplit(",", 2)
+    except csv.Error:
+        return None
     if len(fields) != 3:
         return None
     path, digest, size = fields
-    return Row(path, digest, int(size) if size.isdigit() else None, index)
+    plain = size.isascii() and size.isdigit() and len(size) < _DIGITS
+    return Row(path, digest, int(size) if plain else None, index)

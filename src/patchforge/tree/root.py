@@ -6,24 +6,27 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from patchforge.errors import TreeError
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_HELD = 256
 MAX_FILE = 512 * 1024 * 1024
+Stamp = tuple[int, int, int]
+"""Inode, size and time of change: equal for a file nobody touched."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """A regular file as it was read."""
+    """A regular file as it was read; ``stamp`` is ``None`` for one that was computed."""
 
     data: bytes
     mode: int
     uid: int
     gid: int
+    stamp: Stamp | None = field(default=None, compare=False)
 
     @property
     def executable(self) -> bool:
@@ -37,9 +40,10 @@ class OnDisk:
 
 
 class Root:
-    """A base directory; every path given to it is relative, uses ``/``, and has been checked by the parser.
+    """A base directory; every path given to it is relative and uses ``/``.  Nothing outside it is ever reached.
 
-    The base itself may lie behind symbolic links; nothing below it may.
+    The base itself may lie behind symbolic links; nothing below it may.  A descriptor it hands out is good until the next
+    call that opens a directory.
     """
 
     def __init__(self, base: Path) -> None:
@@ -64,11 +68,11 @@ class Root:
         self.close()
 
     def directory(self, path: str) -> int | None:
-        """A descriptor of the directory ``path``; ``None`` when it does not exist.  Kept open until :meth:`close`."""
+        """A descriptor of the directory ``path``; ``None`` when it does not exist.  Raises :class:`TreeError` for a link."""
         known = self._fds.get(path)
         if known is not None:
             return known
-        parent, _, name = path.rpartition("/")
+        parent, name = _parted(path)
         above = self.directory(parent)
         if above is None:
             return None
@@ -83,7 +87,10 @@ class Root:
                     reason="path",
                     hint="nothing is written through links",
                 ) from error
-            raise
+            raise TreeError(f"cannot open {path}: {error.strerror}", reason="path") from error
+        if len(self._fds) >= _HELD:
+            # A process may hold about a thousand files; a series may touch more directories.
+            self.forget(next(key for key in self._fds if key))
         self._fds[path] = fd
         return fd
 
@@ -93,16 +100,12 @@ class Root:
         if fd is not None:
             os.close(fd)
 
-    def directories(self) -> Iterator[tuple[str, int]]:
-        """The directories opened so far."""
-        return iter(list(self._fds.items()))
-
     def split(self, path: str) -> tuple[int | None, str]:
         """The descriptor of the directory of ``path`` and its last component."""
-        parent, _, name = path.rpartition("/")
+        parent, name = _parted(path)
         return self.directory(parent), name
 
-    def read(self, path: str) -> OnDisk | None:
+    def read(self, path: str, limit: int = MAX_FILE) -> OnDisk | None:
         """Read a regular file; ``None`` when it does not exist.  Raises :class:`TreeError` for anything else there."""
         fd_dir, name = self.split(path)
         if fd_dir is None:
@@ -121,8 +124,8 @@ class Root:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 raise TreeError(f"{path} is not a regular file", reason="path")
-            if info.st_size > MAX_FILE:
-                raise TreeError(f"{path} is larger than {MAX_FILE >> 20} MiB", reason="path")
+            if info.st_size > limit:
+                raise TreeError(f"{path} is larger than {limit >> 20} MiB", reason="path")
             pieces = []
             while chunk := os.read(fd, max(info.st_size + 1, 65536)):
                 pieces.append(chunk)
@@ -131,32 +134,40 @@ class Root:
         finally:
             os.close(fd)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return OnDisk(data, stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid)
+        return OnDisk(data, stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, _stamp(info))
 
     def exists(self, path: str) -> bool:
         """True when something of any kind is there."""
-        fd_dir, name = self.split(path)
-        if fd_dir is None:
-            return False
+        return self._stat(path) is not None
+
+    def is_file(self, path: str) -> bool:
+        """True when a regular file or a symbolic link is there: something that ``unlink`` removes."""
+        info = self._stat(path)
+        return info is not None and (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode))
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What :class:`OnDisk` noted when the file was read, as it is now."""
+        info = self._stat(path)
+        return None if info is None else _stamp(info)
+
+    def _stat(self, path: str) -> os.stat_result | None:
+        folder, name = self.split(path)
+        if folder is None:
+            return None
         try:
-            os.stat(name, dir_fd=fd_dir, follow_symlinks=False)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
-            return False
-        return True
+            return None
+        except OSError as error:
+            raise TreeError(f"cannot look at {path}: {error.strerror}", reason="path") from error
 
 
-def create(name: str, folder: int, mode: int) -> int:
-    """Create a file that was not there.  One left over is not ours to read: it is removed, never followed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(name, flags, mode, dir_fd=folder)
-    except FileExistsError:
-        os.unlink(name, dir_fd=folder)
-        return os.open(name, flags, mode, dir_fd=folder)
+def _parted(path: str) -> tuple[str, str]:
+    parent, slash, name = path.rpartition("/")
+    if name in ("", ".", "..") or (slash and not parent):
+        raise TreeError(f"{path!r} is not a path inside the tree", reason="path")
+    return parent, name
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte of ``data``."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+def _stamp(info: os.stat_result) -> Stamp:
+    return info.st_ino, info.st_size, info.st_mtime_ns

@@ -12,12 +12,15 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from patchforge.diff.names import safe_path
 from patchforge.errors import TreeError
+from patchforge.tree.journal import STATE
 from patchforge.tree.record import Edit, undo_edits
-from patchforge.tree.root import Root
+from patchforge.tree.root import MAX_FILE, Root
 
-NAME = "patchforge/state.json"
+NAME = STATE
 SCHEMA = 1
+_BITS = 0o7777
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +119,37 @@ def dump_state(state: State) -> bytes:
 
 
 def load_state(data: bytes) -> State:
-    """Parse a state file.  Raises :class:`TreeError` when it is damaged."""
+    """Parse a state file.  Raises :class:`TreeError` when it is damaged, or names what no series could have touched.
+
+    It lies in the tree, and the tree may be anybody's.
+    """
     try:
         raw = json.loads(data)
         if raw["schema"] != SCHEMA:
             raise TreeError(
-                f"the state was written by another version of patchforge ({raw.get('tool')})",
+                f"the state was written by another version of patchforge ({str(raw.get('tool'))[:40]!r})",
                 reason="state",
                 hint="revert with that version, or reinstall the distribution",
             )
         return State(
-            raw["tool"],
-            raw["distribution"],
-            raw["version"],
-            raw["series"],
-            raw["upto"],
+            _text(raw["tool"]),
+            _text(raw["distribution"]),
+            _text(raw["version"]),
+            _text(raw["series"]),
+            None if raw["upto"] is None else _text(raw["upto"]),
             tuple(
-                AppliedPatch(p["name"], p["sha256"], tuple((path, sha) for path, sha in p["files"]))
+                AppliedPatch(
+                    _text(p["name"]),
+                    _text(p["sha256"]),
+                    tuple((_path(path), _hash(sha)) for path, sha in p["files"]),
+                )
                 for p in raw["patches"]
             ),
             tuple(_file(item) for item in raw["files"]),
             _edits_in(raw["record"]),
-            raw["record_before"],
+            _text(raw["record_before"]),
         )
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error) as error:
         raise TreeError(
             f"the state file is damaged ({type(error).__name__}: {error})",
             reason="state",
@@ -147,11 +157,32 @@ def load_state(data: bytes) -> State:
         ) from error
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise TypeError("not a printable string")
+    return value
+
+
+def _hash(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _path(value: object) -> str:
+    return safe_path(_text(value).encode())
+
+
 def _file(item: dict[str, Any]) -> TouchedFile:
-    content = zlib.decompress(base64.b85decode(item["content"])) if "content" in item else None
+    content = None
+    if "content" in item:
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(base64.b85decode(item["content"]), MAX_FILE)
+        if not unpacker.eof:
+            raise ValueError("a content is cut off or too large")
     undo = Undo(_edits_in(item.get("edits", [])), content)
     mode = int(item["mode"], 8) if "mode" in item else None
-    return TouchedFile(item["path"], item["before"], item["after"], mode, undo)
+    if mode is not None and not 0 <= mode <= _BITS:
+        raise ValueError("a mode is out of range")
+    return TouchedFile(_path(item["path"]), _hash(item["before"]), _hash(item["after"]), mode, undo)
 
 
 def read_state(root: Root, info: str) -> State | None:

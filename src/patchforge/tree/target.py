@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from patchforge.errors import TreeError
+from patchforge.tree.disk import Hook
 from patchforge.tree.guard import exclusive
 from patchforge.tree.locate import Installed
 from patchforge.tree.record import Record, to_record, undo_edits
+from patchforge.tree.recovery import pending, recover
 from patchforge.tree.root import OnDisk, Root
 from patchforge.tree.state import State, TouchedFile, read_state
-from patchforge.tree.transaction import Hook, Transaction
+from patchforge.tree.transaction import Transaction
 
 
 @dataclass
@@ -94,13 +96,15 @@ class Target:
                     wrong.append((path, "RECORD lists it, and it is missing"))
             elif row is None:
                 wrong.append((path, "RECORD does not list it"))
-            elif row.hash and to_record(state.sha256) != row.hash:
+            elif not row.hash.startswith("sha256="):
+                wrong.append((path, "RECORD has no sha256 of it, so nothing proves what was installed"))
+            elif to_record(state.sha256) != row.hash:
                 wrong.append((path, "its bytes are not those that were installed"))
         return wrong
 
     def transaction(self) -> Transaction:
         """A transaction on this tree."""
-        return Transaction(self.root, self.home, self.hook)
+        return Transaction(self.root, self.home, self.hook, self.prefix)
 
     def refresh(self) -> None:
         """Forget what was read: the tree was changed."""
@@ -168,13 +172,11 @@ def open_bare(
 @contextmanager
 def _held(target: Target, lock: Path, write: bool, waiting: Callable[[str], None] | None) -> Iterator[None]:
     if not write:
-        pending = target.transaction().pending()
-        if pending:
-            target.recovered = (
-                f"an interrupted run left its journal ({pending}): run 'patchforge apply' or 'revert' first"
-            )
+        left = pending(target.transaction())
+        if left:
+            target.recovered = f"an interrupted run left its journal ({left}): run 'patchforge apply' or 'revert' first"
         yield
         return
     with exclusive(lock, waiting):
-        target.recovered = target.transaction().recover()
+        target.recovered = recover(target.transaction())
         yield

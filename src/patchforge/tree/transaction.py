@@ -10,33 +10,32 @@ journal, from which the next run finishes.  Files are never written in place, be
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from patchforge.errors import TreeError
-from patchforge.tree.journal import COMMIT, PREPARE, sane
-from patchforge.tree.root import OnDisk, Root, create, write_all
+from patchforge.tree.disk import Disk, Hook
+from patchforge.tree.journal import COMMIT, PREPARE, Journal, Op, check, temp_name
+from patchforge.tree.root import OnDisk, Root
 
-SUFFIX = ".patchforge-tmp"
-_BATCH = 128
-Hook = Callable[[str], None]
+_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One file's change: what is there now, the new bytes (``None``: remove it), and the new permission bits.
 
-    ``mode`` ``None`` keeps the bits of the old file, or takes the process's default for a new one.
+    ``mode`` ``None`` keeps the bits of the old file, or takes the process's default for a new one, ``executable`` or not.
     """
 
     path: str
     before: OnDisk | None
     data: bytes | None
     mode: int | None = None
+    executable: bool = False
 
 
 def with_executable(mode: int, executable: bool) -> int:
@@ -44,288 +43,260 @@ def with_executable(mode: int, executable: bool) -> int:
     return mode | ((mode & 0o444) >> 2) if executable else mode & ~0o111
 
 
-def _nothing(_: str) -> None:
-    return None
-
-
-def temp_name(path: str) -> str:
-    """Where the new bytes of ``path`` wait."""
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}{SUFFIX}"
+def parent(path: str) -> str:
+    """The directory of ``path``; ``""`` is the root."""
+    return path.rpartition("/")[0]
 
 
 class Transaction:
-    """One change of a tree.  ``home`` is the directory, relative to the root, in which the journal lies."""
+    """One change of a tree: files below ``prefix``; the journal lies in ``home``; both are relative to the root."""
 
-    def __init__(self, root: Root, home: str, hook: Hook | None = None) -> None:
+    def __init__(self, root: Root, home: str, hook: Hook | None = None, prefix: str = "") -> None:
         self.root = root
         self.home = home
-        self.hook = hook or _nothing
+        self.prefix = prefix
+        self.disk = Disk(root, hook)
+
+    def journal_path(self, name: str) -> str:
+        """The path of the journal called ``name``."""
+        return f"{self.home}/{name}" if self.home else name
 
     def run(self, changes: list[Change], remove: list[str], what: str) -> None:
         """Make ``changes`` and remove the files ``remove`` (bytecode); ``what`` describes it in the journal.
 
         Raises :class:`TreeError` with nothing changed when a file cannot be written.
         """
-        ops = [
-            {
-                "path": change.path,
-                "before": change.before.sha256 if change.before else None,
-                "after": None if change.data is None else hashlib.sha256(change.data).hexdigest(),
-            }
+        ops = tuple(
+            Op(
+                change.path,
+                change.before.sha256 if change.before else None,
+                None if change.data is None else hashlib.sha256(change.data).hexdigest(),
+            )
             for change in changes
-        ]
-        made = self._new_directories(changes)
-        journal = {"schema": 1, "what": what, "ops": ops, "remove": remove, "made": made}
-        self._write_journal(journal)
+        )
+        journal = Journal(what, ops, tuple(remove), tuple(self._new_directories(changes)))
         try:
-            self.hook("prepared")
-            self._make_directories(made)
-            self._stage_all([change for change in changes if change.data is not None])
+            check(journal, self.prefix, self.home)
+        except ValueError as error:
+            raise TreeError(f"this change may not be made: {error}", reason="path") from error
+        try:
+            self._write_journal(journal)
+            self._stage(changes, journal)
+            self._prove(changes, remove)
             self._decide()
         except BaseException as error:
-            self._roll_back(journal)
-            if isinstance(error, OSError):
-                raise _failed(error) from error
+            self._take_back(journal, error)
             raise
-        self.hook("committed")
-        self._finish(journal)
+        self.finish(journal)
 
-    def _write_journal(self, journal: dict[str, Any]) -> None:
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        data = json.dumps(journal).encode()
+    def _write_journal(self, journal: Journal) -> None:
+        path = self.journal_path(PREPARE)
+        fd = self.disk.create(path, 0o600, journal.dump())
         try:
-            self._put(home, PREPARE, data, 0o600)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(PREPARE, dir_fd=home)
-            raise _failed(error) from error
-
-    def _put(self, folder: int | None, name: str, data: bytes, mode: int) -> None:
-        assert folder is not None
-        fd = create(name, folder, mode)
-        try:
-            write_all(fd, data)
-            os.fsync(fd)
+            self.disk.flush(fd, path)
         finally:
             os.close(fd)
+        self.disk.flush_directories([self.home])
 
     def _new_directories(self, changes: list[Change]) -> list[str]:
         made: list[str] = []
         for change in changes:
             if change.data is None:
                 continue
-            folder = change.path.rpartition("/")[0]
+            folder = parent(change.path)
             missing = []
             while folder and folder not in made and self.root.directory(folder) is None:
                 missing.append(folder)
-                folder = folder.rpartition("/")[0]
+                folder = parent(folder)
             made.extend(reversed(missing))
         return made
 
-    def _make_directories(self, made: list[str]) -> None:
-        for folder in made:
-            parent, name = self.root.split(folder)
-            os.mkdir(name, 0o777, dir_fd=parent)
-            self.hook(f"made {folder}")
-
-    def _stage_all(self, changes: list[Change]) -> None:
+    def _stage(self, changes: list[Change], journal: Journal) -> None:
         """Write every new file beside its target and flush it, and the directories that name it.
 
         Flushing comes after writing, in batches, so that the file system can commit many files at once.
         """
-        for start in range(0, len(changes), _BATCH):
-            open_files: list[int] = []
+        for folder in journal.made:
+            self.disk.make_directory(folder)
+        new = [change for change in changes if change.data is not None]
+        for start in range(0, len(new), _BATCH):
+            open_files: list[tuple[int, str]] = []
             try:
-                for change in changes[start : start + _BATCH]:
-                    open_files.append(self._stage(change))
-                    self.hook(f"staged {change.path}")
-                for fd in open_files:
-                    os.fsync(fd)
+                for change in new[start : start + _BATCH]:
+                    open_files.append((self._stage_one(change), change.path))
+                for fd, _ in open_files:
+                    _start_writing(fd)
+                for fd, path in open_files:
+                    self.disk.flush(fd, path)
             finally:
-                for fd in open_files:
+                for fd, _ in open_files:
                     os.close(fd)
-        self.hook("files flushed")
         # Without this a power cut could keep the decision and lose the names of what it decides about.
-        for _, fd in self.root.directories():
-            os.fsync(fd)
-        self.hook("directories flushed")
+        named = {parent(change.path) for change in new} | {parent(folder) for folder in journal.made}
+        self.disk.flush_directories(named | {self.home})
 
-    def _stage(self, change: Change) -> int:
-        """Write one file; return its descriptor, not yet flushed."""
-        folder, name = self.root.split(temp_name(change.path))
-        assert folder is not None and change.data is not None
-        fd = create(name, folder, 0o666)
-        try:
-            mode = change.mode
+    def _stage_one(self, change: Change) -> int:
+        assert change.data is not None
+        before, bits = change.before, change.mode
+        if before is not None and bits is None:
+            bits = before.mode
+        own = None if before is None else (before.uid, before.gid)
+        default = 0o777 if change.executable else 0o666
+        return self.disk.create(temp_name(change.path), default, change.data, own, bits)
+
+    def _prove(self, changes: list[Change], remove: list[str]) -> None:
+        """Nothing may stop a decided change: find out now what could.  Raises :class:`TreeError`."""
+        for change in changes:
+            _unchanged(self.root, change)
             if change.before is not None:
-                info = os.fstat(fd)
-                if (info.st_uid, info.st_gid) != (change.before.uid, change.before.gid):
-                    os.fchown(fd, change.before.uid, change.before.gid)
-                mode = change.before.mode if mode is None else mode
-            if mode is not None:
-                os.fchmod(fd, mode)
-            write_all(fd, change.data)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
+                self._replaceable(change.path)
+        for folder in {parent(path) for path in remove} | {parent(c.path) for c in changes if c.data is None}:
+            fd = self.root.directory(folder)
+            if fd is not None and not os.access(".", os.W_OK | os.X_OK, dir_fd=fd):
+                raise OSError(errno.EACCES, "files in this directory may not be removed", folder)
+
+    def _replaceable(self, path: str) -> None:
+        """An immutable file lets itself be renamed over by nobody, though the directory can be written."""
+        folder, name = self.root.split(path)
+        assert folder is not None
+        if os.access(name, os.W_OK, dir_fd=folder, follow_symlinks=False):
+            return
+        try:
+            os.close(os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))
+        except PermissionError as error:
+            if error.errno == errno.EPERM:
+                raise OSError(errno.EPERM, "the file is immutable (chattr +i)", path) from error
+        except OSError:
+            pass  # a running program, for instance: it can be renamed over
 
     def _decide(self) -> None:
         """Rename the journal: from here on the change will be finished, whatever happens."""
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        assert home is not None
-        os.rename(PREPARE, COMMIT, src_dir_fd=home, dst_dir_fd=home)
+        self.disk.rename(self.journal_path(PREPARE), self.journal_path(COMMIT), "committed")
+        self.disk.flush_directories([self.home])
+
+    def _take_back(self, journal: Journal, error: BaseException) -> None:
+        """Undo what a failed run has prepared, and raise what ``error`` is for the user."""
         try:
-            os.fsync(home)
-        except OSError:
-            # Nobody knows whether the decision would outlast a power cut: take it back while every new file is still there.
-            os.rename(COMMIT, PREPARE, src_dir_fd=home, dst_dir_fd=home)
-            raise
-
-    def _roll_back(self, journal: dict[str, Any]) -> None:
-        for op in journal["ops"]:
-            # Whatever stands in the way, the other files that were written still go.
-            with contextlib.suppress(FileNotFoundError, TreeError):
-                folder, name = self.root.split(temp_name(op["path"]))
-                if folder is not None:
-                    os.unlink(name, dir_fd=folder)
-                    self.hook(f"unstaged {op['path']}")
-        for folder_path in reversed(journal["made"]):
-            self._remove_directory(folder_path)
-        self._drop_journal(PREPARE)
-
-    def _remove_directory(self, path: str) -> None:
-        parent, name = self.root.split(path)
-        if parent is None or not path:
-            return
-        self.root.forget(path)
-        with contextlib.suppress(OSError):
-            os.rmdir(name, dir_fd=parent)
-
-    def _drop_journal(self, name: str) -> None:
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=home)
-
-    def _finish(self, journal: dict[str, Any]) -> None:
-        """Bring a decided change to its end; may be run any number of times."""
-        try:
-            self._finish_all(journal)
-        except OSError as error:
+            # When the decision's own flush failed nobody knows whether it would outlast a power cut; every new file is
+            # still there, so it can be taken back.
+            with contextlib.suppress(FileNotFoundError):
+                self.disk.rename(self.journal_path(COMMIT), self.journal_path(PREPARE), "took back")
+            self.roll_back(journal)
+        except OSError as second:
+            raise _unfinished("the change failed, and what it had prepared could not be removed", second) from error
+        if isinstance(error, OSError):
             raise TreeError(
-                f"the change is decided and not finished: {error.strerror or error}",
+                f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}",
                 reason="write",
-                hint="free space or permissions, then run any command that changes the tree: it finishes this one first",
+                file=error.filename,
+                hint="nothing was changed; free space or permissions, then run it again",
             ) from error
 
-    def _finish_all(self, journal: dict[str, Any]) -> None:
-        emptied: set[str] = set()
-        for op in journal["ops"]:
-            self._finish_one(op, emptied)
-            self.hook(f"done {op['path']}")
-        for path in journal["remove"]:
-            folder, name = self.root.split(path)
-            if folder is not None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
-                    self.hook(f"removed {path}")
-                emptied.add(path.rpartition("/")[0])
-        for folder_path in sorted(emptied, key=lambda p: -p.count("/")):
-            self._prune(folder_path, journal)
-        for _, fd in self.root.directories():
-            os.fsync(fd)
-        self.hook("flushed")
-        self._drop_journal(COMMIT)
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        if home is not None:
-            with contextlib.suppress(OSError):  # a journal that comes back after a power cut is finished once more
-                os.fsync(home)
-
-    def _finish_one(self, op: dict[str, Any], emptied: set[str]) -> None:
-        path = op["path"]
-        folder, name = self.root.split(path)
-        if op["after"] is None:
-            if folder is not None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
-                emptied.add(path.rpartition("/")[0])
-            return
-        temp = temp_name(path).rpartition("/")[2]
-        if folder is not None:
+    def roll_back(self, journal: Journal) -> None:
+        """Remove what an undecided change has prepared.  Raises :class:`OSError`, after removing all it can."""
+        failed: OSError | None = None
+        touched = {self.home}
+        for op in journal.ops:
+            if op.after is None:
+                continue
             try:
-                os.replace(temp, name, src_dir_fd=folder, dst_dir_fd=folder)
-                return
+                self.disk.remove(temp_name(op.path))
+                touched.add(parent(op.path))
+            except (IsADirectoryError, TreeError):
+                pass  # not what a run wrote there
+            except OSError as error:
+                failed = error
+        for folder in reversed(journal.made):
+            with contextlib.suppress(TreeError):
+                self.disk.remove_directory(folder)
+                touched.add(parent(folder))
+        if failed is not None:
+            raise failed
+        with contextlib.suppress(TreeError):
+            self.disk.flush_directories(touched)
+        self.disk.remove(self.journal_path(PREPARE))
+
+    def finish(self, journal: Journal) -> None:
+        """Bring a decided change to its end; may be run any number of times."""
+        try:
+            self._finish(journal)
+        except OSError as error:
+            raise _unfinished("the change is decided and not finished", error) from error
+
+    def _finish(self, journal: Journal) -> None:
+        emptied: set[str] = set()
+        touched: set[str] = set()
+        for op in journal.ops:
+            touched.add(parent(op.path))
+            if op.after is None:
+                self.disk.remove(op.path)
+                emptied.add(parent(op.path))
+                continue
+            try:
+                self.disk.rename(temp_name(op.path), op.path, "done")
             except FileNotFoundError:
-                pass
-        current = self.root.read(path)
-        if current is None or current.sha256 != op["after"]:
+                self._is_done(op)
+        for path in journal.remove:
+            self.disk.remove(path)
+            touched.add(parent(path))
+            emptied.add(parent(path))
+        touched |= self.prune(emptied)
+        self.disk.flush_directories(touched)
+        self.drop_decided()
+
+    def _is_done(self, op: Op) -> None:
+        """The run that was interrupted has renamed the new file; nothing else may have taken it away."""
+        current = self.root.read(op.path)
+        if current is None or current.sha256 != op.after:
             raise TreeError(
-                f"{path} was changed by someone else while a change was half done",
+                "changed by someone else while a change was half done",
                 reason="journal",
-                file=path,
+                file=op.path,
                 hint="reinstall the distribution, then apply again",
             )
 
-    def _prune(self, path: str, journal: dict[str, Any]) -> None:
-        """Remove directories that the deletions emptied, as git and GNU patch do."""
-        while path and path != self.home:
-            parent, name = self.root.split(path)
-            if parent is None:
-                return
-            self.root.forget(path)
-            try:
-                os.rmdir(name, dir_fd=parent)
-            except OSError:
-                return
-            path = path.rpartition("/")[0]
+    def drop_decided(self) -> None:
+        """Remove the journal of a change that is done."""
+        self.disk.remove(self.journal_path(COMMIT))
+        with contextlib.suppress(OSError):  # a journal that comes back after a power cut is finished once more
+            self.disk.flush_directories([self.home])
 
-    def recover(self) -> str | None:
-        """Finish or roll back what an interrupted run left; say what was done, or ``None`` when nothing was left."""
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        if home is None:
-            return None
-        for name, decided in ((COMMIT, True), (PREPARE, False)):
-            try:
-                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=home)
-            except FileNotFoundError:
-                continue
-            with os.fdopen(fd, "rb") as stream:
-                data = stream.read()
-            try:
-                journal = json.loads(data)
-                ops = journal["ops"]
-                if not sane(journal):
-                    raise ValueError("unsafe paths")
-            except (ValueError, KeyError, TypeError):
-                if decided:
-                    raise TreeError(
-                        f"the journal {name} cannot be read", reason="journal", hint="reinstall the distribution"
-                    ) from None
-                self._drop_journal(PREPARE)
-                return "an interrupted run had changed nothing; its journal was removed"
-            if decided:
-                self._finish(journal)
-                return f"an interrupted run was finished: {journal['what']} ({len(ops)} files)"
-            self._roll_back(journal)
-            return f"an interrupted run was rolled back: {journal['what']}"
-        return None
-
-    def pending(self) -> str | None:
-        """``commit`` or ``prepare`` when an interrupted run left its journal, without touching anything."""
-        home, _ = self.root.split(f"{self.home}/x" if self.home else "x")
-        if home is None:
-            return None
-        for name, word in ((COMMIT, "commit"), (PREPARE, "prepare")):
-            with contextlib.suppress(FileNotFoundError):
-                os.stat(name, dir_fd=home, follow_symlinks=False)
-                return word
-        return None
+    def prune(self, emptied: Iterable[str]) -> set[str]:
+        """Remove directories that the deletions emptied, as git and GNU patch do; return the ones they were in."""
+        above = set()
+        for path in sorted(emptied, key=lambda p: -p.count("/")):
+            while path and path != self.home and self.disk.remove_directory(path):
+                path = parent(path)
+                above.add(path)
+        return above
 
 
-def _failed(error: OSError) -> TreeError:
+def _unchanged(root: Root, change: Change) -> None:
+    """The file must still be the one that was read: only other patchforge runs wait for the lock."""
+    if change.before is None:
+        same = not root.exists(change.path)
+    else:
+        same = change.before.stamp is None or change.before.stamp == root.stamp(change.path)
+    if not same:
+        raise TreeError(
+            "the file was changed by someone else a moment ago; nothing was changed",
+            reason="changed",
+            file=change.path,
+            hint="see that nothing else works on the tree, then run it again",
+        )
+
+
+def _start_writing(fd: int) -> None:
+    """Ask for the file's pages to be written without waiting, so that flushing many files waits once and not for each."""
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _unfinished(what: str, error: OSError) -> TreeError:
     return TreeError(
-        f"cannot write: {error.strerror or error}" + (f" ({error.filename})" if error.filename else ""),
+        f"{what}: {error.strerror or error}",
         reason="write",
-        hint="nothing was changed; free space or permissions, then run it again",
+        file=error.filename,
+        hint="free space or permissions, then run any command that changes the tree: it deals with this first",
     )
