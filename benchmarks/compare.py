@@ -102,8 +102,8 @@ def many_files(runs: int, scratch: Path) -> None:
         FILES[f"demo/m{n}.py"] = (b"".join(b"x%d = %d\n" % (k, k) for k in range(400)), 0o644)
     place.install(bytecode=False)
     body = "".join(
-        project = ["--project", str(ROOT)] if words[0] != "--help" else []
-        command = [PYTHON, "-m", "patchforge", words[0], *project]
+        f"diff --git a/m{n}.py b/m{n}.py\n--- a/m{n}.py\n+++ b/m{n}.py\n"
+        "@@ -10,3 +10,3 @@\n x9 = 9\n-x10 = 10\n+x10 = 11\n x11 = 11\n"
         for n in range(100)
     )
     place.series({"many": patch("many", body)})
