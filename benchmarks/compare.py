@@ -27,7 +27,9 @@ def timed(command: list[str], env: dict[str, str] | None = None, cwd: Path | Non
     """Wall clock and CPU seconds of one whole process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
-    done = subprocess.run(command, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, check=False)
+    # As an installed tool runs: with its bytecode, which the first run of each command writes.
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env={**clean, **(env or {})}, cwd=cwd, capture_output=True, check=False)
     wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 1):

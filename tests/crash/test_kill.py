@@ -99,7 +99,9 @@ def test_every_change_of_the_disk_lies_between_two_steps(quick_path: Path, shape
     changes = [event for event in events if not event.startswith("*")]
     assert len(changes) > 20
     for one, two in itertools.pairwise(events):
-        assert one.startswith("*") or two.startswith("*"), (one, two)
+        # Flushing runs in parallel, and a kill between two flushes leaves what a kill before both does.
+        flushes = one.startswith("fsync") and two.startswith("fsync")
+        assert flushes or one.startswith("*") or two.startswith("*"), (one, two)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

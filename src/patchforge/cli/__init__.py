@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -22,8 +23,9 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
-    argv = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run(argv))
+    # A command lives for a fraction of a second and makes next to no cycles: looking for them early costs a tenth of it.
+    gc.set_threshold(100_000, 50, 50)
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(argv: list[str]) -> int:

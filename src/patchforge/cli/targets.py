@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from patchforge import resources
 from patchforge.cli.session import cache_directory
 from patchforge.errors import InputError, TreeError
-from patchforge.series.parsed import Schema
 from patchforge.series.pin import Flavor, Pin, Wheel
 from patchforge.series.project import Project, Series, find_project, load_quilt, load_series
 from patchforge.tree.locate import Installed, in_directory, locate
 from patchforge.tree.target import Target, open_bare, open_installed
+
+if TYPE_CHECKING:
+    from patchforge.series.parsed import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ def project_of(where: Where) -> Project:
 
 def schema() -> Schema:
     """The header schema that ships with patchforge."""
+    from patchforge import resources
+    from patchforge.series.parsed import Schema
+
     return Schema(resources.schema_hash(), resources.schema)
 
 

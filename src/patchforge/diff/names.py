@@ -7,6 +7,7 @@ escaped as in a C string, bytes above 0x7f in octal.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from patchforge.errors import MalformedPatch
 
@@ -130,10 +131,15 @@ def safe_path(name: bytes) -> str:
     return path
 
 
+@lru_cache(maxsize=4096)
+def _stripped(name: bytes, level: int) -> str:
+    return safe_path(strip(name, level))
+
+
 def tree_path(name: bytes, level: int, line: int, patch: str) -> str:
     """Strip and check ``name``; a bad one is a :class:`MalformedPatch` with reason ``path``."""
     try:
-        return safe_path(strip(name, level))
+        return _stripped(name, level)
     except BadName as error:
         shown = name.decode("utf-8", "backslashreplace")
         raise MalformedPatch(f"{shown!r}: {error}", reason="path", file=patch, line=line) from error

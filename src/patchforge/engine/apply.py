@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from patchforge import __version__
+from patchforge.engine.compiling import syntax_problems
 from patchforge.engine.model import Entry, Failure, FileState, PatchResult, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import failure_of, plan_series
@@ -76,9 +76,9 @@ def apply_series(
     foreign = _foreign(target, plan)
     if foreign:
         return Applied("failed", _all(wanted, "not-reached"), problems=foreign, notes=tuple(notes), status=1)
-    problems = _agree_with_lock(series, wanted, plan, lock) + _compile(
-        plan, lock if wanted is series else None, target.info is not None
-    )
+    problems = _agree_with_lock(series, wanted, plan, lock)
+    vouched = {(f.path, f.after) for f in lock.files} if lock is not None and wanted is series else set()
+    problems += syntax_problems(plan, vouched, target.info is not None)
     if problems:
         return Applied("failed", _all(wanted, "not-reached"), problems=tuple(problems), notes=tuple(notes), status=1)
     changed = plan.changed
@@ -211,50 +211,6 @@ def _agree_with_lock(series: Series, wanted: Series, plan: Plan, lock: Lock | No
     return problems
 
 
-def _compile(plan: Plan, lock: Lock | None, installed: bool) -> list[Problem]:
-    """Every changed Python file must compile; what the lock has seen compile need not again."""
-    known = {(f.path, f.after) for f in lock.files} if lock is not None else set()
-    problems = []
-    for path in plan.changed:
-        state = plan.after[path]
-        if state is None or not path.endswith(".py"):
-            continue
-        data = state.data
-        if (path, hashlib.sha256(data).hexdigest()) in known:
-            continue
-        problem = compile_problem(path, data, plan.before[path], installed)
-        if problem is not None:
-            problems.append(problem)
-    return problems
-
-
-def compile_problem(path: str, data: bytes, before: FileState | None, installed: bool) -> Problem | None:
-    """The syntax error that a patch brings into a Python file, or ``None``.
-
-    A file that did not compile before (a template, another Python's syntax) is nobody's fault; nor is a new one of a bare
-    tree, which may be for another Python.
-    """
-    error = _syntax_error(path, data)
-    if error is None or (before is None and not installed):
-        return None
-    if before is not None and _syntax_error(path, before.data) is not None:
-        return None
-    line = getattr(error, "lineno", None)
-    return Problem(
-        f"{path} would not compile: {getattr(error, 'msg', None) or error}", path, line, "mend the patch", "syntax"
-    )
-
-
-def _syntax_error(path: str, data: bytes) -> Exception | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(data, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return error
-    return None
-
-
 def _commit(series: Series, target: Target, plan: Plan, options: ApplyOptions) -> None:
     """Write the plan to the tree: files, RECORD, state."""
     touched = {f.path for f in target.state.files} if target.state else set()
@@ -269,7 +225,8 @@ def _commit(series: Series, target: Target, plan: Plan, options: ApplyOptions) -
         if path in changed:
             data = None if after is None else after.data
             mode = _mode(pristine, after, current)
-            files.append(_touched(path, pristine, data, mode, plan))
+            if target.info is not None:
+                files.append(_touched(path, pristine, data, mode, plan))
             record[target.full(path)] = data
         else:
             data, mode = (pristine.data, pristine.mode) if pristine else (None, None)

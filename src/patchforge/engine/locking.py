@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from patchforge.diff import FileDiff, Patch
-from patchforge.engine.apply import compile_problem
+from patchforge.engine.compiling import syntax_problems
 from patchforge.engine.model import Entry, FileState, PatchResult, Plan, Step
 from patchforge.engine.place import scope_line
 from patchforge.engine.plan import plan_series
@@ -38,11 +38,7 @@ def compute_lock(series: Series, target: Target, schema: Schema) -> tuple[Lock |
     ]
     if plan.failure is not None:
         return None, plan, tuple(problems)
-    for path in plan.changed:
-        state = plan.after[path]
-        if state is not None and path.endswith(".py"):
-            problem = compile_problem(path, state.data, plan.before[path], True)
-            problems += [problem] if problem else []
+    problems += syntax_problems(plan, set(), True)
     if problems:
         return None, plan, tuple(problems)
     files = tuple(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from patchforge.engine.hunkstate import hunks_present
 from patchforge.errors import Problem, TreeError
 from patchforge.series.lock import Lock
 from patchforge.series.project import Series
@@ -189,6 +188,8 @@ def _patch_status(
         return PatchStatus(name, PRISTINE, tuple(found))
     if not results & {ALTERED, MISSING}:
         return PatchStatus(name, PARTLY, tuple(found))
+    from patchforge.engine.hunkstate import hunks_present  # only here are patches read: a right tree needs hashes alone
+
     hunks, some, every = hunks_present(series, target, name, {s.path for s in found if s.result == ALTERED})
     partly = some and not every
     return PatchStatus(name, PARTLY if partly else ALTERED, tuple(found), hunks)
@@ -222,6 +223,7 @@ def _bad_record(target: Target, chains: dict[str, Chain], files: dict[str, FileS
 
 def _by_patches(series: Series, target: Target, notes: list[str]) -> Verified:
     """Without lock and state: turn the patches round on the tree, or look at every hunk."""
+    from patchforge.engine.hunkstate import hunks_present
     from patchforge.engine.reverse import already_applied
 
     if series.patches and already_applied(series, target):

@@ -6,7 +6,6 @@ must really be checked, because importing it costs more than the rest of a comma
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +40,7 @@ class HeaderChecker:
 
     def _unknown(self, key: str, line: int, patch: str) -> Problem:
         folded = {known.casefold(): known for known in self._known}
-        near = difflib.get_close_matches(key.casefold(), list(folded), n=1, cutoff=0.5)
+        near = _near(key.casefold(), list(folded), n=1, cutoff=0.5)
         hint = f"did you mean '{folded[near[0]]}'?" if near else f"known keys: {', '.join(self._known)}"
         return Problem(f"unknown header '{key}'", patch, line, hint, "header")
 
@@ -58,7 +57,7 @@ class HeaderChecker:
         line = header.line_of(key)
         if error.validator == "enum":
             choices = [str(choice) for choice in error.validator_value]
-            near = difflib.get_close_matches(value, choices, n=1)
+            near = _near(value, choices, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"one of: {', '.join(choices)}"
             return Problem(f"{key}: {value!r} is not allowed", patch, line, hint, "header")
         if error.validator == "not":
@@ -78,9 +77,15 @@ def _semantics(header: Header, patch: str, known_patches: frozenset[str] | None)
         for key in ("Requires", "Supersedes"):
             for name in header.names(key):
                 if name not in known_patches:
-                    near = difflib.get_close_matches(name, sorted(known_patches), n=1)
+                    near = _near(name, sorted(known_patches), n=1)
                     hint = f"did you mean '{near[0]}'?" if near else None
                     problems.append(
                         Problem(f"{key}: no patch '{name}' in the series", patch, header.line_of(key), hint, "header")
                     )
     return problems
+
+
+def _near(word: str, known: list[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, known, n=n, cutoff=cutoff)

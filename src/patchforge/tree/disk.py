@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from patchforge.tree.root import Root
 
 Hook = Callable[[str], None]
+_THREADS = 4
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY, errno.EACCES, errno.EPERM)
 
 
@@ -75,7 +76,7 @@ class Disk:
                     view = view[os.write(fd, view) :]
                     self.hook(f"wrote {path}")
                 # Last, because a change of owner and a write clear the set-user-id bit.
-                if bits is not None and bits != first:
+                if bits is not None:
                     os.fchmod(fd, bits)
                     self.hook(f"permitted {path}")
             except BaseException:
@@ -88,6 +89,34 @@ class Disk:
         with _named(path):
             os.fsync(fd)
         self.hook(f"flushed {path}")
+
+    def flush_files(self, files: list[tuple[int, str]]) -> None:
+        """Flush many files.  In parallel, because a file system commits together what is asked for at once."""
+        if len(files) < 2 * _THREADS:
+            for fd, path in files:
+                self.flush(fd, path)
+            return
+        import threading
+
+        failed: list[tuple[str, OSError]] = []
+
+        def work(part: list[tuple[int, str]]) -> None:
+            for fd, path in part:
+                try:
+                    os.fsync(fd)
+                except OSError as error:
+                    failed.append((path, error))
+
+        threads = [threading.Thread(target=work, args=(files[n::_THREADS],)) for n in range(_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for path, error in failed:
+            with _named(path):
+                raise error
+        for _, path in files:
+            self.hook(f"flushed {path}")
 
     def flush_directories(self, paths: Iterable[str]) -> None:
         """Flush the names in the directories ``paths``; those that are gone need none."""

@@ -124,10 +124,7 @@ class Transaction:
             try:
                 for change in new[start : start + _BATCH]:
                     open_files.append((self._stage_one(change), change.path))
-                for fd, _ in open_files:
-                    _start_writing(fd)
-                for fd, path in open_files:
-                    self.disk.flush(fd, path)
+                self.disk.flush_files(open_files)
             finally:
                 for fd, _ in open_files:
                     os.close(fd)
@@ -284,13 +281,6 @@ def _unchanged(root: Root, change: Change) -> None:
             file=change.path,
             hint="see that nothing else works on the tree, then run it again",
         )
-
-
-def _start_writing(fd: int) -> None:
-    """Ask for the file's pages to be written without waiting, so that flushing many files waits once and not for each."""
-    if hasattr(os, "posix_fadvise"):
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _unfinished(what: str, error: OSError) -> TreeError:
