@@ -72,6 +72,8 @@ def test_core_never_prints_exits_or_reads_the_environment(path: Path) -> None:
             )
         if isinstance(node, ast.Attribute):
             dotted = ast.unparse(node)
+            if (path.name, dotted) == ("compiling.py", "os._exit"):  # the end of a forked child, not of the program
+                continue
             assert dotted not in ("os.environ", "os.getenv", "sys.exit", "os._exit", "os.system"), (
                 f"{path.name}: {dotted}"
             )
