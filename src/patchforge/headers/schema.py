@@ -28,21 +28,26 @@ class HeaderChecker:
 
     def check(self, header: Header, patch: str, known_patches: frozenset[str] | None = None) -> list[Problem]:
         """Every problem of ``header``, in line order; an empty list means it is valid."""
-        problems = [
-            self._unknown(field.key, field.line, patch) for field in header.fields if field.key not in self._known
-        ]
+        problems = []
+        meant: set[str] = set()  # a key that was mistyped is not also missing
+        for field in header.fields:
+            if field.key not in self._known:
+                near = self._nearest(field.key)
+                meant |= {near} if near else set()
+                hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(self._known)}"
+                problems.append(Problem(f"unknown header '{field.key}'", patch, field.line, hint, "header"))
         document = {field.key: field.value for field in header.fields if field.key in self._known}
         for error in self._validator.iter_errors(document):
-            problems.append(self._problem(error, header, patch))
+            if error.validator != "required" or not any(f"'{key}'" in error.message for key in meant):
+                problems.append(self._problem(error, header, patch))
         if not problems:
             problems.extend(_semantics(header, patch, known_patches))
         return sorted(problems, key=lambda problem: problem.line or 0)
 
-    def _unknown(self, key: str, line: int, patch: str) -> Problem:
+    def _nearest(self, key: str) -> str | None:
         folded = {known.casefold(): known for known in self._known}
         near = _near(key.casefold(), list(folded), n=1, cutoff=0.5)
-        hint = f"did you mean '{folded[near[0]]}'?" if near else f"known keys: {', '.join(self._known)}"
-        return Problem(f"unknown header '{key}'", patch, line, hint, "header")
+        return folded[near[0]] if near else None
 
     def _problem(self, error: Any, header: Header, patch: str) -> Problem:
         if error.validator == "required":
