@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import signal
 from collections.abc import Callable
@@ -24,6 +25,12 @@ SMALL = {
         "one",
         "diff --git a/plain.txt b/plain.txt\n--- a/plain.txt\n+++ b/plain.txt\n@@ -1,2 +1,3 @@\n plain\n+new\n text\n"
         "diff --git a/a/b/c.txt b/a/b/c.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1 @@\n+c\n",
+    )
+}
+DEEP = {
+    "one": patch(
+        "one",
+        "diff --git a/a/b/c/d.txt b/a/b/c/d.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a/b/c/d.txt\n@@ -0,0 +1 @@\n+d\n",
     )
 }
 
@@ -81,6 +88,8 @@ SHAPES: dict[str, tuple[type, list[dict[str, bytes]], Action]] = {
     "replace": (Place, [FIRST], _apply(SECOND)),
     "replace-back": (Place, [SECOND], _apply(FIRST)),
     "small": (Place, [], _apply(SMALL)),
+    "deep": (Place, [], _apply(DEEP)),
+    "deep-revert": (Place, [DEEP], _revert),
     "bare-apply": (Bare, [], _apply(FIRST)),
     "bare-revert": (Bare, [FIRST], _revert),
 }
@@ -94,6 +103,9 @@ class Scene:
         self.kind, before, self.action = SHAPES[shape]
         self.start = self.kind(folder / "start")
         self.start.install()
+        if self.kind is Place:
+            # Bytecode that stays, in a directory from which some goes.
+            py_compile.compile(str(self.start.site / "demo/__init__.py"))
         for patches in before:
             self.start.apply(patches)
         self.old = snapshot(self.start.site)

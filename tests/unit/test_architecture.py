@@ -16,6 +16,7 @@ LAYERS = [
     {"series", "tree"},
     {"engine", "releases"},
     {"table", "lint"},
+    {"branch"},
     {"reports"},
     {"cli"},
     {"__main__"},

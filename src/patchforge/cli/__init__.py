@@ -17,6 +17,8 @@ COMMANDS = {
     "table": "table",
     "check-table": "check_table",
     "init": "init",
+    "checkout": "checkout",
+    "refresh": "refresh",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

@@ -156,6 +156,19 @@ def _plan(
     return plan_series(entries(), read, Options(exact=options.exact), names)  # type: ignore[arg-type]
 
 
+def plan_only(series: Series, target: Target, schema: Schema | None) -> tuple[Plan, list[bytes]]:
+    """Plan the whole series on the pristine files of ``target``; also give each patch's text before its diff."""
+
+    def read(path: str) -> FileState | None:
+        found = target.pristine(path)
+        return None if found is None else FileState.of(found.data, found.executable)
+
+    parsed = parse_series_patches(series, schema)
+    lock = series.lock if series.lock_is_current else None
+    plan = plan_series((entry_of(item, lock) for item in parsed), read, names=[p.name for p in series.patches])
+    return plan, [item.patch.text for item in parsed]
+
+
 def entry_of(item: ParsedPatch, lock: Lock | None) -> Entry:
     """The plan's entry for a parsed patch, with the qualified names the lock knows."""
     locked = lock.patch(item.file.name) if lock is not None else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from patchforge.diff import FileDiff, Patch
 from patchforge.engine.compiling import syntax_problems
-from patchforge.engine.model import Entry, FileState, PatchResult, Plan, Step
+from patchforge.engine.model import Entry, FileState, PatchResult, Plan, Reader, Step
 from patchforge.engine.place import scope_line
 from patchforge.engine.plan import plan_series
 from patchforge.engine.scope import Scopes
@@ -23,22 +24,28 @@ def compute_lock(series: Series, target: Target, schema: Schema) -> tuple[Lock |
     Every header is checked, every result compiled, and every touched file proved pristine by RECORD: the lock vouches for
     all of that later.  The lock is ``None`` when the plan failed or there are problems.
     """
-    assert series.pin is not None
-    bare = Series(series.label, series.patches, series.directory, series.pin, series.project, None)
-    parsed = parse_series_patches(bare, schema)
 
     def read(path: str) -> FileState | None:
         found = target.pristine(path)
         return None if found is None else FileState.of(found.data, found.executable)
 
-    plan = plan_series((Entry(item.patch) for item in parsed), read, names=[p.name for p in series.patches])
-    problems = [
+    lock, plan, problems = lock_on(series, read, schema)
+    foreign = tuple(
         Problem(f"{path}: {what}", path, None, "lock from a pristine wheel, for instance with --fetch", "foreign")
         for path, what in target.foreign(sorted(plan.before))
-    ]
+    )
+    return (None if foreign else lock), plan, foreign + problems
+
+
+def lock_on(series: Series, read: Reader, schema: Schema) -> tuple[Lock | None, Plan, tuple[Problem, ...]]:
+    """The same on whatever ``read`` gives; that it is pristine is the caller's to prove."""
+    assert series.pin is not None
+    bare = replace(series, lock=None)
+    parsed = parse_series_patches(bare, schema)
+    plan = plan_series((Entry(item.patch) for item in parsed), read, names=[p.name for p in series.patches])
     if plan.failure is not None:
-        return None, plan, tuple(problems)
-    problems += syntax_problems(plan, set(), True)
+        return None, plan, ()
+    problems = syntax_problems(plan, set(), True)
     if problems:
         return None, plan, tuple(problems)
     files = tuple(

@@ -50,6 +50,10 @@ class Target:
             self._reads[path] = self.root.read(self.full(path))
         return self._reads[path]
 
+    def forget(self, path: str) -> None:
+        """Let go of what was read of ``path``; for those who read a whole tree."""
+        self._reads.pop(path, None)
+
     def pristine(self, path: str) -> OnDisk | None:
         """The file as it was before any series: undone from the state where a series is applied.
 

@@ -232,6 +232,7 @@ def test_a_reinstallation_gets_one_out_of_a_half_done_change(
     reinstall(place, same_record)
     told = place.recover()
     assert told is not None
+    assert place.recover() is None
     place.apply(SECOND)
     place.revert()
     found = place.look()
@@ -245,10 +246,10 @@ def test_a_foreign_edit_of_a_half_done_tree_is_named_and_kept(tmp_path: Path) ->
     place = Place(tmp_path)
     place.install()
     half_done(place, FIRST, 1)
-    for name in ("core.py", "plain.txt"):
+    for name in ("core.py", "plain.txt", "sub/only.py"):
         (place.site / "demo" / name).write_bytes(b"mine\n")
     before = place.look()
-    with pytest.raises(TreeError, match=r"changed by someone else.*demo/core\.py, demo/plain\.txt"):
+    with pytest.raises(TreeError, match=r"changed by someone else.*demo/core\.py, demo/plain\.txt, demo/sub/only\.py"):
         place.apply(FIRST)
     assert place.look() == before
 

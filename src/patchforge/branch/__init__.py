@@ -1,0 +1,1 @@
+"""A series as a git branch, one commit per patch, and back."""

@@ -1,0 +1,217 @@
+"""Reading a branch back: every commit after the pristine one is a patch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchforge.branch.canonical import canonical_diff
+from patchforge.branch.git import Commit, Repository
+from patchforge.branch.message import Message, file_text, message_of, parse_message, slug
+from patchforge.branch.out import MARK, SCHEMA
+from patchforge.engine.model import Entry, FileState
+from patchforge.engine.place import Options
+from patchforge.engine.plan import plan_series
+from patchforge.errors import InputError, ManyProblems, Problem, Refused
+from patchforge.headers import parse_header
+from patchforge.series.parsed import Schema, parse_file
+from patchforge.series.project import PatchFile, Series
+
+_BUSY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase or 'git am'",
+    "BISECT_LOG": "a bisection",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPatch:
+    """One patch as the branch has it.  ``result``: ``kept``, ``changed``, ``new`` or ``renamed``; ``was`` its old name."""
+
+    name: str
+    data: bytes
+    result: str
+    was: str | None = None
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBranch:
+    """The whole branch: the patches in order, the names that are gone, and the pristine commit."""
+
+    patches: tuple[ReadPatch, ...]
+    dropped: tuple[str, ...]
+    base: str
+
+
+def read_mark(repository: Repository) -> dict[str, object]:
+    """What checkout noted.  Raises :class:`InputError`."""
+    try:
+        mark = json.loads((repository.dot_git / MARK).read_bytes())
+    except (OSError, ValueError):
+        mark = {}
+    if not isinstance(mark, dict) or mark.get("schema") != SCHEMA:
+        raise InputError(
+            f"{repository.directory} was not made by 'patchforge checkout'",
+            reason="usage",
+            hint="check the series out to a new directory",
+        )
+    return mark
+
+
+def settled(repository: Repository) -> None:
+    """Refuse a repository in which something is not finished.  Raises :class:`Refused`."""
+    for name, what in _BUSY.items():
+        if (repository.dot_git / name).exists():
+            raise Refused(
+                f"{what} is in progress in {repository.directory}", reason="unfinished", hint="finish or abort it first"
+            )
+    dirty = repository.text("status", "--porcelain", "--untracked-files=all")
+    if dirty:
+        lines = dirty.split("\n")
+        raise Refused(
+            f"{repository.directory} has work that is not committed: {', '.join(line[3:] for line in lines[:5])}"
+            + (f" and {len(lines) - 5} more" if len(lines) > 5 else ""),
+            reason="uncommitted",
+            hint="commit it (git commit --amend, or --fixup and git rebase -i), or stash it",
+        )
+
+
+def read_branch(repository: Repository, series: Series, schema: Schema | None) -> ReadBranch:
+    """Turn the commits into patches; a commit that says and does what the patch file says and does keeps its bytes."""
+    mark = read_mark(repository)
+    settled(repository)
+    base = str(mark["base"])
+    head = repository.text("rev-parse", "HEAD")
+    if repository.text("merge-base", base, head) != base:
+        raise Refused(
+            "HEAD does not descend from the pristine commit",
+            reason="history",
+            hint="rebase your commits onto the tag 'pristine'",
+        )
+    commits = repository.commits(base, head)
+    _linear(commits, base)
+    by_name = {p.name: p for p in series.patches}
+    by_message: dict[bytes, PatchFile] = {}
+    for known in series.patches:
+        by_message[parse_message(message_of(known.name, _text(known), schema is not None)).text] = known
+    patches: list[ReadPatch] = []
+    taken: set[str] = set()
+    problems: list[Problem] = []
+    parent = base
+    for commit in commits:
+        message = parse_message(commit.message)
+        name = message.name or slug(message.subject)
+        if name in taken:
+            name = _free(slug(message.subject) if message.name else name, taken | set(by_name))
+        taken.add(name)
+        file = by_name.get(name)
+        problems += _check(commit, message, name, schema)
+        if file is not None and _same(repository, parent, commit, message, file, schema is not None):
+            patches.append(ReadPatch(name, file.data, "kept", commit=commit.id))
+        else:
+            data = file_text(message.text) + canonical_diff(repository, parent, commit)
+            old = by_message.get(message.text) if file is None else None
+            result = "changed" if file is not None else "renamed" if old is not None else "new"
+            if old is not None and _same(
+                repository, parent, commit, Message(None, "", message.text), old, schema is not None
+            ):
+                data = old.data
+            patches.append(ReadPatch(name, data, result, old.name if old else None, commit.id))
+        parent = commit.id
+    if problems:
+        raise ManyProblems(f"{len(problems)} problems in the commit messages", problems, reason="header")
+    gone = tuple(p.name for p in series.patches if p.name not in taken and p.name not in {r.was for r in patches})
+    return ReadBranch(tuple(patches), gone, base)
+
+
+def _linear(commits: list[Commit], base: str) -> None:
+    before = base
+    for commit in commits:
+        if commit.parents != (before,):
+            raise Refused(
+                f"commit {commit.id[:10]} is a merge: a series is one line of commits",
+                reason="history",
+                hint="flatten it: git rebase pristine",
+            )
+        subject = parse_message(commit.message).subject
+        if subject.startswith(("fixup! ", "squash! ", "amend! ")):
+            raise Refused(
+                f"commit {commit.id[:10]} ({subject}) is still to be folded in",
+                reason="unfinished",
+                hint="git rebase -i pristine",
+            )
+        before = commit.id
+
+
+def _text(file: PatchFile) -> bytes:
+    return parse_file(file).text
+
+
+def _check(commit: Commit, message: Message, name: str, schema: Schema | None) -> list[Problem]:
+    """The problems of a commit's headers, at the commit."""
+    if schema is None:
+        return []
+    where = f"commit {commit.id[:10]} ({message.subject})"
+    try:
+        header = parse_header(message.text, where)
+    except InputError as error:
+        hint = f"end the message with the headers (Kind:, What:, …) of patch '{name}': git rebase -i pristine, 'reword'"
+        return [Problem(error.message, where, None, hint, "header", patch=name)]
+    return [
+        Problem(p.message, where, None, p.hint, p.reason, patch=name) for p in schema.checker.check(header, where, None)
+    ]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number = 2
+    while name in taken and f"{name}-{number}" in taken:
+        number += 1
+    return name if name not in taken else f"{name}-{number}"
+
+
+def _same(
+    repository: Repository, parent: str, commit: Commit, message: Message, file: PatchFile, series_patch: bool
+) -> bool:
+    """True when ``file`` has the commit's text, and lands exactly on its parent to give its tree."""
+    try:
+        patch = parse_file(file)
+    except InputError:
+        return False
+    if parse_message(message_of(file.name, patch.text, series_patch)).text != message.text:
+        return False
+    entries = {entry.path: entry for entry in repository.changed(parent, commit.id)}
+
+    def read(path: str) -> FileState | None:
+        data = repository.blob(parent, path)
+        entry = entries.get(path)
+        executable = entry is not None and entry.old_mode == "100755"
+        if entry is None and data is not None:
+            executable = repository.text("ls-tree", parent, "--", path).startswith("100755")
+        return None if data is None else FileState.of(data, executable)
+
+    plan = plan_series([Entry(patch)], read, Options(exact=True, prove_scope=False))
+    if plan.failure is not None or set(plan.changed) != set(entries):
+        return False
+    for path, entry in entries.items():
+        state = plan.after[path]
+        if state is None:
+            if entry.new_mode != "000000":
+                return False
+            continue
+        mode = "100755" if state.executable else "100644"
+        data = state.data
+        blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+        if (mode, blob) != (entry.new_mode, entry.new_id):
+            return False
+    return True
+
+
+def patch_path(series: Series, name: str) -> Path:
+    """Where the patch ``name`` lies."""
+    return series.directory / (name if series.pin is None else f"{name}.patch")

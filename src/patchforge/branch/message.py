@@ -1,0 +1,65 @@
+"""The text of a patch as a commit message, and back.
+
+Subject, blank line, the text before the diff with its headers as trailers, and one more trailer that names the patch.  A text
+that comes back unchanged gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from patchforge.errors import InputError
+from patchforge.headers import parse_header
+
+NAME = "Patch-Name"
+_NAME_LINE = re.compile(rb"^Patch-Name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A commit message taken apart: the patch it names (``None``: it names none), its subject, and the patch's text."""
+
+    name: str | None
+    subject: str
+    text: bytes
+
+
+def message_of(name: str, text: bytes, series_patch: bool) -> bytes:
+    """The message for patch ``name`` with ``text`` before its diff; ``series_patch`` says that it has a header paragraph."""
+    body = text.rstrip(b"\n")
+    what = ""
+    if series_patch:
+        try:
+            what = parse_header(text, name).get("What")
+        except InputError:
+            series_patch = False
+    subject = f"{name}: {what}" if what else name
+    trailer = f"{NAME}: {name}\n".encode()
+    parts = [subject.encode() + b"\n\n"]
+    if body:
+        parts.append(body + (b"\n" if series_patch else b"\n\n"))
+    return b"".join([*parts, trailer])
+
+
+def parse_message(message: bytes) -> Message:
+    """Take a commit message apart."""
+    subject, _, rest = message.partition(b"\n")
+    found = list(_NAME_LINE.finditer(rest))
+    name = None
+    if found:
+        last = found[-1]
+        name = last.group(1).decode("utf-8", "surrogateescape") or None
+        rest = rest[: last.start()] + rest[last.end() + 1 :]
+    return Message(name, subject.decode("utf-8", "replace").strip(), rest.strip(b"\n"))
+
+
+def file_text(text: bytes) -> bytes:
+    """The text as it stands in a canonical patch file: one blank line before the diff."""
+    return text.rstrip(b"\n") + b"\n\n" if text.strip() else b""
+
+
+def slug(subject: str) -> str:
+    """A patch name made from a commit's subject."""
+    head = subject.partition(":")[0] if re.match(r"[A-Za-z0-9][A-Za-z0-9._+-]*:", subject) else subject
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", head).strip("-.").lower()[:60] or "patch"

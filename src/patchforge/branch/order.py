@@ -1,0 +1,49 @@
+"""The series file after a change of its patches: comments stay with the patch they stand above."""
+
+from __future__ import annotations
+
+
+def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]) -> str:
+    """``text`` with the lines of ``old`` names replaced by those of ``new``, in order.
+
+    A patch's block is its line with the comments and blank lines above it.  A patch that is new goes below the one before
+    it; the comments of one that is gone stay.  An unchanged order gives the same bytes.
+    """
+    if old == new:
+        return text
+    blocks: dict[str, list[str]] = {}
+    pending: list[str] = []
+    names = iter(old)
+    for line in text.splitlines(keepends=True):
+        pending.append(line if line.endswith("\n") else line + "\n")
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            blocks[next(names)] = pending
+            pending = []
+    tail = pending
+    kept = [name for name in old if name in new or name in renamed]
+    moved = [renamed.get(name, name) for name in kept] != [n for n in new if n in {renamed.get(k, k) for k in kept}]
+    back = {value: key for key, value in renamed.items()}
+    out: list[str] = []
+    if moved:
+        for name in new:
+            out += _block(blocks, back.get(name, name), name)
+        return "".join(out + tail)
+    rest = list(old)
+    for name in new:
+        source = back.get(name, name)
+        if source in blocks:
+            while rest and rest[0] != source:  # those before it are gone; what people wrote above them is not
+                out += blocks[rest.pop(0)][:-1]
+            rest.pop(0)
+        out += _block(blocks, source, name)
+    for name in rest:
+        out += blocks[name][:-1]
+    return "".join(out + tail)
+
+
+def _block(blocks: dict[str, list[str]], source: str, name: str) -> list[str]:
+    if source not in blocks:
+        return [f"{name}\n"]
+    *above, line = blocks[source]
+    return [*above, line.replace(source, name, 1) if source != name else line]

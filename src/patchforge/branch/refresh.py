@@ -1,0 +1,117 @@
+"""Writing a branch back to the project: patches, series, lock and table, in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patchforge.branch.back import ReadBranch, ReadPatch, patch_path
+from patchforge.branch.git import Repository
+from patchforge.branch.order import rewritten
+from patchforge.engine.locking import lock_on
+from patchforge.engine.model import FileState
+from patchforge.errors import InputError, Problem
+from patchforge.series.lock import dump_lock
+from patchforge.series.parsed import Schema
+from patchforge.series.project import PatchFile, Series
+from patchforge.table.document import NAME, find_table, make_table
+from patchforge.tree.target import Target
+from patchforge.tree.transaction import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh found and, unless it only looked, wrote: files relative to the project, ``None`` for removed ones."""
+
+    patches: tuple[ReadPatch, ...]
+    dropped: tuple[str, ...]
+    files: tuple[tuple[str, bytes | None], ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema: Schema | None) -> Refreshed:
+    """Compute every file the project should have; nothing is written."""
+    new = _series(series, branch.patches)
+    root = series.project or series.directory
+    files: dict[str, bytes | None] = {}
+    for patch in branch.patches:
+        path = patch_path(series, patch.name)
+        if not path.is_file() or path.read_bytes() != patch.data:
+            files[path.relative_to(root).as_posix()] = patch.data
+    names = {patch.name for patch in branch.patches}
+    for file in series.patches:
+        if file.name not in names:
+            files[file.path.relative_to(root).as_posix()] = None
+    _order(series, branch, root, files)
+    if schema is None or series.pin is None:
+        return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())))
+    executables: dict[str, bool] = {}
+    for line in repository.text("ls-tree", "-r", branch.base).split("\n"):
+        meta, _, name = line.partition("\t")
+        executables[name] = meta.startswith("100755")
+
+    def read(path: str) -> FileState | None:
+        data = repository.blob(branch.base, path)
+        return None if data is None else FileState.of(data, executables.get(path, False))
+
+    lock, plan, problems = lock_on(new, read, schema)
+    if plan.failure is not None:
+        failure = plan.failure
+        raise InputError(
+            f"patch '{failure.patch}' would not apply after the one before it: {failure.message}",
+            reason=failure.reason,
+            file=failure.patch_file,
+            line=failure.line,
+        )
+    if lock is not None:
+        _keep(files, root, f"series/{series.pin.id}/lock.toml", dump_lock(lock))
+        document = (root / NAME).read_bytes().decode("utf-8") if (root / NAME).is_file() else None
+        if document is not None:
+            place = find_table(document, series.pin.id)
+            text = place.before + make_table(replace(new, lock=lock), schema).text + place.after
+            _keep(files, root, NAME, text.encode())
+    return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), problems)
+
+
+def _keep(files: dict[str, bytes | None], root: Path, path: str, data: bytes) -> None:
+    """Note ``path`` when it is not yet ``data``."""
+    target = root / path
+    if not target.is_file() or target.read_bytes() != data:
+        files[path] = data
+
+
+def _series(series: Series, patches: tuple[ReadPatch, ...]) -> Series:
+    strips = {p.name: p.strip for p in series.patches}
+    default = series.pin.strip if series.pin else 1
+    root = series.project or series.directory
+    made = []
+    for patch in patches:
+        path = patch_path(series, patch.name)
+        strip = strips.get(patch.was or patch.name, default)
+        if strip != 1 and patch.result != "kept":
+            raise InputError(
+                f"patch '{patch.name}' has strip level {strip}, and refresh writes level 1",
+                reason="series",
+                hint="give every patch of the series the strip level 1 first",
+            )
+        label = path.relative_to(root).as_posix()
+        made.append(PatchFile(patch.name, label, path, strip, patch.data, hashlib.sha256(patch.data).hexdigest()))
+    return replace(series, patches=tuple(made), lock=None)
+
+
+def _order(series: Series, branch: ReadBranch, root: Path, files: dict[str, bytes | None]) -> None:
+    """The series file, comments kept."""
+    path = series.directory / "series" if series.pin is None else root / "series" / series.pin.id / "series"
+    suffix = "" if series.pin is None else ".patch"
+    old = [p.path.name if series.pin is not None else p.name for p in series.patches]
+    new = [patch.name + suffix for patch in branch.patches]
+    renamed = {(p.was or "") + suffix: p.name + suffix for p in branch.patches if p.was is not None}
+    text = path.read_bytes().decode("utf-8")
+    _keep(files, root, path.relative_to(root).as_posix(), rewritten(text, old, new, renamed).encode())
+
+
+def write(target: Target, done: Refreshed) -> None:
+    """Write what ``done`` says, all of it or nothing; ``target`` is the project, opened as a bare tree for writing."""
+    changes = [Change(path, target.root.read(path), data) for path, data in done.files]
+    target.transaction().run(changes, [], "refresh the series")
