@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,23 @@ def attempt(scene: Scene, place: Any, at: int, code: int, for_good: bool) -> tup
         except Exception as error:
             return error, broken
     return None, broken
+
+
+def test_where_no_thread_can_be_started_files_are_flushed_one_by_one(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(quick_path, "apply")
+    place = scene.copy("place")
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    flushed: list[str] = []
+    with watching(place.site, after=lambda call, path: flushed.append(path) if call == "fsync" else None):
+        scene.action(place, None)
+    assert snapshot(place.site) == scene.new
+    assert "demo/.core.py.patchforge-tmp" in flushed
 
 
 def without_empty_directories(found: Snapshot) -> Snapshot:

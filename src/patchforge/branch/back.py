@@ -9,7 +9,7 @@ from pathlib import Path
 
 from patchforge.branch.canonical import canonical_diff
 from patchforge.branch.git import Commit, Repository
-from patchforge.branch.message import Message, file_text, message_of, parse_message, slug
+from patchforge.branch.message import Message, cleaned, file_text, message_of, parse_message, slug
 from patchforge.branch.out import MARK, SCHEMA
 from patchforge.engine.model import Entry, FileState
 from patchforge.engine.place import Options
@@ -94,12 +94,22 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
             reason="history",
             hint="rebase your commits onto the tag 'pristine'",
         )
+    if series.sha256 != mark["series"]:
+        raise Refused(
+            "the patches of the project are not those that were checked out",
+            reason="stale",
+            hint="check them out to a new directory and bring your commits there (git fetch, git cherry-pick)",
+        )
+    if head == mark["tip"]:  # the very commits that were made from these patches
+        kept = tuple(ReadPatch(p.name, p.data, "kept") for p in series.patches)
+        return ReadBranch(kept, (), base)
     commits = repository.commits(base, head)
     _linear(commits, base)
+    origin = _origin(repository, base, str(mark["tip"]))
     by_name = {p.name: p for p in series.patches}
     by_message: dict[bytes, PatchFile] = {}
     for known in series.patches:
-        by_message[parse_message(message_of(known.name, _text(known), schema is not None)).text] = known
+        by_message[cleaned(parse_message(message_of(known.name, _text(known), schema is not None)).text)] = known
     patches: list[ReadPatch] = []
     taken: set[str] = set()
     problems: list[Problem] = []
@@ -112,16 +122,19 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         taken.add(name)
         file = by_name.get(name)
         problems += _check(commit, message, name, schema)
-        if file is not None and _same(repository, parent, commit, message, file, schema is not None):
+        settled_at = origin.get(file.name) if file is not None else None
+        if file is not None and _same(repository, parent, commit, message, file, schema is not None, settled_at):
             patches.append(ReadPatch(name, file.data, "kept", commit=commit.id))
         else:
-            data = file_text(message.text) + canonical_diff(repository, parent, commit)
-            old = by_message.get(message.text) if file is None else None
+            keeps = file is not None and _same_text(file, message, schema is not None)
+            text = _text(file) if file is not None and keeps else file_text(message.text)
+            data = text + canonical_diff(repository, parent, commit)
+            old = by_message.get(cleaned(message.text)) if file is None else None
             result = "changed" if file is not None else "renamed" if old is not None else "new"
-            if old is not None and _same(
-                repository, parent, commit, Message(None, "", message.text), old, schema is not None
-            ):
-                data = old.data
+            if old is not None:
+                at = origin.get(old.name)
+                if _same(repository, parent, commit, message, old, schema is not None, at):
+                    data = old.data
             patches.append(ReadPatch(name, data, result, old.name if old else None, commit.id))
         parent = commit.id
     if problems:
@@ -153,6 +166,12 @@ def _text(file: PatchFile) -> bytes:
     return parse_file(file).text
 
 
+def _same_text(file: PatchFile, message: Message, series_patch: bool) -> bool:
+    """True when the commit says what the patch file says, but for what git strips when it rewrites a message."""
+    own = parse_message(message_of(file.name, _text(file), series_patch)).text
+    return own == message.text or cleaned(own) == cleaned(message.text)
+
+
 def _check(commit: Commit, message: Message, name: str, schema: Schema | None) -> list[Problem]:
     """The problems of a commit's headers, at the commit."""
     if schema is None:
@@ -175,15 +194,34 @@ def _free(name: str, taken: set[str]) -> str:
     return name if name not in taken else f"{name}-{number}"
 
 
+def _origin(repository: Repository, base: str, tip: str) -> dict[str, str]:
+    """The commit each patch stood on when it was checked out, or last written back."""
+    parents = {}
+    for commit in repository.commits(base, tip):
+        name = parse_message(commit.message).name
+        if name is not None and commit.parents:
+            parents[name] = commit.parents[0]
+    return parents
+
+
 def _same(
-    repository: Repository, parent: str, commit: Commit, message: Message, file: PatchFile, series_patch: bool
+    repository: Repository,
+    parent: str,
+    commit: Commit,
+    message: Message,
+    file: PatchFile,
+    series_patch: bool,
+    origin: str | None,
 ) -> bool:
-    """True when ``file`` has the commit's text, and lands exactly on its parent to give its tree."""
+    """True when ``file`` has the commit's text, and lands on its parent to give its tree.
+
+    It must land exactly, unless its files are those it stood on before (at ``origin``): then it keeps the offsets it had.
+    """
     try:
         patch = parse_file(file)
     except InputError:
         return False
-    if parse_message(message_of(file.name, patch.text, series_patch)).text != message.text:
+    if not _same_text(file, message, series_patch):
         return False
     entries = {entry.path: entry for entry in repository.changed(parent, commit.id)}
 
@@ -195,7 +233,10 @@ def _same(
             executable = repository.text("ls-tree", parent, "--", path).startswith("100755")
         return None if data is None else FileState.of(data, executable)
 
-    plan = plan_series([Entry(patch)], read, Options(exact=True, prove_scope=False))
+    moved = {e.path for e in repository.changed(origin, parent)} if origin not in (None, parent) and origin else set()
+    touched = {path for change in patch.files for path in (change.old_path, change.new_path)}
+    exact = origin is None or bool(moved & touched)
+    plan = plan_series([Entry(patch)], read, Options(exact=exact, prove_scope=False))
     if plan.failure is not None or set(plan.changed) != set(entries):
         return False
     for path, entry in entries.items():

@@ -54,6 +54,12 @@ def parse_message(message: bytes) -> Message:
     return Message(name, subject.decode("utf-8", "replace").strip(), rest.strip(b"\n"))
 
 
+def cleaned(text: bytes) -> bytes:
+    """``text`` as git leaves a message that it rewrites: no white space at the ends of lines, no two blank lines together."""
+    lines = [line.rstrip() for line in text.strip(b"\n").split(b"\n")]
+    return b"\n".join(line for line, before in zip(lines, [b"x", *lines], strict=False) if line or before)
+
+
 def file_text(text: bytes) -> bytes:
     """The text as it stands in a canonical patch file: one blank line before the diff."""
     return text.rstrip(b"\n") + b"\n\n" if text.strip() else b""

@@ -83,7 +83,7 @@ def check_out(
             "series": series.sha256,
             "strip": [p.strip for p in series.patches],
         }
-        (work / ".git" / MARK).write_text(json.dumps(mark, indent=1) + "\n")
+        write_mark(repository, mark)
         progress("writing files", 0, 0)
         repository.run("reset", "--quiet", "--hard", BRANCH)
         repository.close()
@@ -95,6 +95,15 @@ def check_out(
         shutil.rmtree(work, ignore_errors=True)
         raise
     return CheckedOut(directory, base, tip, files, len(series.patches))
+
+
+def write_mark(repository: Repository, mark: dict[str, object]) -> None:
+    """Note what the repository holds, and keep the commits the note names from being collected."""
+    repository.run("update-ref", "refs/patchforge/tip", str(mark["tip"]))
+    path = repository.dot_git / MARK
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(mark, indent=1) + "\n")
+    temporary.replace(path)
 
 
 def _initialise(repository: Repository) -> None:

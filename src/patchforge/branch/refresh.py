@@ -6,9 +6,10 @@ import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patchforge.branch.back import ReadBranch, ReadPatch, patch_path
+from patchforge.branch.back import ReadBranch, ReadPatch, patch_path, read_mark
 from patchforge.branch.git import Repository
 from patchforge.branch.order import rewritten
+from patchforge.branch.out import write_mark
 from patchforge.engine.locking import lock_on
 from patchforge.engine.model import FileState
 from patchforge.errors import InputError, Problem
@@ -27,6 +28,7 @@ class Refreshed:
     patches: tuple[ReadPatch, ...]
     dropped: tuple[str, ...]
     files: tuple[tuple[str, bytes | None], ...]
+    series: str
     problems: tuple[Problem, ...] = ()
 
 
@@ -45,7 +47,7 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
             files[file.path.relative_to(root).as_posix()] = None
     _order(series, branch, root, files)
     if schema is None or series.pin is None:
-        return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())))
+        return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256)
     executables: dict[str, bool] = {}
     for line in repository.text("ls-tree", "-r", branch.base).split("\n"):
         meta, _, name = line.partition("\t")
@@ -71,7 +73,7 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
             place = find_table(document, series.pin.id)
             text = place.before + make_table(replace(new, lock=lock), schema).text + place.after
             _keep(files, root, NAME, text.encode())
-    return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), problems)
+    return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256, problems)
 
 
 def _keep(files: dict[str, bytes | None], root: Path, path: str, data: bytes) -> None:
@@ -111,7 +113,10 @@ def _order(series: Series, branch: ReadBranch, root: Path, files: dict[str, byte
     _keep(files, root, path.relative_to(root).as_posix(), rewritten(text, old, new, renamed).encode())
 
 
-def write(target: Target, done: Refreshed) -> None:
+def write(target: Target, done: Refreshed, repository: Repository) -> None:
     """Write what ``done`` says, all of it or nothing; ``target`` is the project, opened as a bare tree for writing."""
     changes = [Change(path, target.root.read(path), data) for path, data in done.files]
     target.transaction().run(changes, [], "refresh the series")
+    write_mark(
+        repository, {**read_mark(repository), "tip": repository.text("rev-parse", "HEAD"), "series": done.series}
+    )

@@ -47,11 +47,11 @@ def command(
         try:
             branch = read_branch(repository, series, schema)
             done = refreshed(repository, series, branch, schema)
+            if not check and done.files and not done.problems:
+                with open_bare(series.project or series.directory, write=True) as target:
+                    write(target, done, repository)
         finally:
             repository.close()
-        if not check and done.files and not done.problems:
-            with open_bare(series.project or series.directory, write=True) as target:
-                write(target, done)
         return refresh_report(done, check)
 
     return execute("refresh", format, quiet, work)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from patchforge.errors import InputError
+from patchforge.series.files import read_file
 
 SCHEMA = 1
 
@@ -77,12 +78,12 @@ def read_lock(path: Path, label: str) -> Lock | None:
     """Read a lock; ``None`` when there is none.  Raises :class:`InputError` when it is damaged."""
     import tomllib
 
-    try:
-        with path.open("rb") as stream:
-            data = tomllib.load(stream)
-    except FileNotFoundError:
+    raw = read_file(path, label, "lock")
+    if raw is None:
         return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    try:
+        data = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(label, str(error)) from error
     if data.get("schema") != SCHEMA:
         raise _damaged(label, f"schema {data.get('schema')!r} is not {SCHEMA}")

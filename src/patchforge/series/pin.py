@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from patchforge.errors import InputError
+from patchforge.series.files import read_file
 
 SCHEMA = 1
 _SHA = re.compile(r"[0-9a-f]{64}\Z")
@@ -76,12 +77,12 @@ def read_pin(path: Path, label: str) -> Pin:
     """Read ``pin.toml``.  Raises :class:`InputError` naming the key at fault."""
     import tomllib
 
+    raw = read_file(path, label, "pin")
+    if raw is None:
+        raise InputError("there is no pin.toml", reason="pin", file=label)
     try:
-        with path.open("rb") as stream:
-            data = tomllib.load(stream)
-    except FileNotFoundError:
-        raise InputError("there is no pin.toml", reason="pin", file=label) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not TOML: {error}", reason="pin", file=label) from error
     return parse_pin(data, label)
 
@@ -127,7 +128,10 @@ def _flavor(name: str, value: Any, distribution: str, fail: Any) -> Flavor:
     if not isinstance(value, dict):
         raise fail(f"[flavor.{name}] must be a table")
     wheels = []
-    for wheel in value.get("wheel", []):
+    listed = value.get("wheel", [])
+    if not isinstance(listed, list) or not all(isinstance(wheel, dict) for wheel in listed):
+        raise fail(f"[flavor.{name}]: 'wheel' must be a list of tables")
+    for wheel in listed:
         file, sha = wheel.get("file"), wheel.get("sha256")
         if not isinstance(file, str) or not _WHEEL.match(file):
             raise fail(f"[flavor.{name}]: {file!r} is not a wheel's file name")

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchforge.errors import InputError
+from patchforge.series.files import read_file
 from patchforge.series.lock import Lock, read_lock, series_hash
 from patchforge.series.pin import Pin, read_pin
 from patchforge.series.quilt import SeriesLine, read_series
-
-MAX_PATCH = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +131,14 @@ def _pins(root: Path) -> tuple[str, ...]:
 
 
 def _version_key(name: str) -> tuple[str, tuple[tuple[int, int | str], ...]]:
+    """``dev`` before ``a``, ``b``, ``rc``, these before the release, ``post`` after it; no packaging library is imported."""
     import re
 
     head, _, version = name.rpartition("-")
+    ranks = {"dev": 0, "post": 3}
     parts = re.findall(r"\d+|[A-Za-z]+", version)
-    return head, tuple((1, int(part)) if part.isdigit() else (0, part) for part in parts)
+    key: list[tuple[int, int | str]] = [(4, int(p)) if p.isdigit() else (ranks.get(p, 1), p) for p in parts]
+    return head, (*key, (2, ""))
 
 
 def load_series(project: Project, pin_name: str | None) -> Series:
@@ -171,10 +173,9 @@ def _load(
     patches = []
     for line in lines:
         path = directory / line.name
-        try:
-            size = path.stat().st_size
-            data = path.read_bytes() if size <= MAX_PATCH else b""
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        label = str(path) if bare else project.label(path)
+        data = read_file(path, label, "series")
+        if data is None:
             try:
                 known = sorted(p.name for p in directory.iterdir())
             except OSError:
@@ -185,10 +186,7 @@ def _load(
                 file=str(order) if bare else project.label(order),
                 line=line.line,
                 hint=_near(line.name, known),
-            ) from None
-        if size > MAX_PATCH:
-            raise InputError(f"larger than {MAX_PATCH >> 20} MiB", reason="malformed", file=str(path))
-        label = str(path) if bare else project.label(path)
+            )
         name = line.name if bare else line.name.removesuffix(".patch")
         level = line.strip if line.strip is not None else strip
         patches.append(PatchFile(name, label, path, level, data, hashlib.sha256(data).hexdigest()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchforge.errors import InputError
+from patchforge.series.files import read_file
 
 _OPTION = re.compile(r"-p ?(\d{1,2}|ab)\Z")
 
@@ -59,10 +60,11 @@ def parse_series(text: str, file: str) -> tuple[SeriesLine, ...]:
 
 def read_series(path: Path, label: str) -> tuple[SeriesLine, ...]:
     """Read and parse the series file ``path``; a missing one is an :class:`InputError`."""
+    raw = read_file(path, label, "series")
+    if raw is None:
+        raise InputError("there is no series file", reason="series", file=label)
     try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise InputError("there is no series file", reason="series", file=label) from None
+        text = raw.decode()
     except UnicodeDecodeError as error:
         raise InputError("the series file is not UTF-8", reason="series", file=label) from error
     return parse_series(text, label)

@@ -107,11 +107,20 @@ class Disk:
                 except OSError as error:
                     failed.append((path, error))
 
-        threads = [threading.Thread(target=work, args=(files[n::_THREADS],)) for n in range(_THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        threads = []
+        try:
+            for number in range(_THREADS):
+                part = files[number::_THREADS]
+                thread = threading.Thread(target=work, args=(part,))
+                try:
+                    thread.start()
+                    threads.append(thread)
+                except RuntimeError:  # no more threads to be had
+                    work(part)
+        finally:
+            # The caller closes the files, whatever interrupts us: nobody may be at work on them then.
+            for thread in threads:
+                thread.join()
         for path, error in failed:
             with _named(path):
                 raise error
