@@ -14,3 +14,6 @@ def bench(tmp_path: Path) -> Bench:
     made = Bench(tmp_path)
     made.tree.mkdir()
     return made
+
+
+pytest_plugins = ["demo_fixture"]

@@ -63,7 +63,7 @@ def test_completion_script(shell: str) -> None:
 
 
 def test_completion_of_commands_and_options() -> None:
-    done = start(_PATCHFORGE_COMPLETE="complete_bash", COMP_WORDS="patchforge check", COMP_CWORD="1")
+    done = start(_PATCHFORGE_COMPLETE="complete_bash", COMP_WORDS="patchforge check-", COMP_CWORD="1")
     assert done.stdout.split() == ["check-table"]
     done = start(_PATCHFORGE_COMPLETE="complete_bash", COMP_WORDS="patchforge apply --up", COMP_CWORD="2")
     assert done.stdout.split() == ["--upto"]

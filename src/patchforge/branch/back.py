@@ -88,7 +88,7 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
     settled(repository)
     base = str(mark["base"])
     head = repository.text("rev-parse", "HEAD")
-    if repository.text("merge-base", base, head) != base:
+    if not repository.descends(head, base):
         raise Refused(
             "HEAD does not descend from the pristine commit",
             reason="history",

@@ -90,6 +90,10 @@ class Repository:
         names = self.text("rev-list", "--reverse", f"{base}..{tip}").split()
         return [self.commit(name) for name in names]
 
+    def descends(self, commit: str, ancestor: str) -> bool:
+        """True when ``ancestor`` is ``commit`` or one of its ancestors."""
+        return not self.text("rev-list", "--max-count=1", ancestor, f"^{commit}")
+
     def changed(self, old: str, new: str) -> list[Entry]:
         """What differs between two trees or commits, without renames."""
         out = self.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new)

@@ -55,7 +55,12 @@ def parse_message(message: bytes) -> Message:
 
 
 def cleaned(text: bytes) -> bytes:
-    """``text`` as git leaves a message that it rewrites: no white space at the ends of lines, no two blank lines together."""
+    """``text`` as git leaves a message that it rewrites: UTF-8 (what is not is read as Latin-1), no white space at the ends of
+    lines, no two blank lines together."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        text = text.decode("latin-1").encode()
     lines = [line.rstrip() for line in text.strip(b"\n").split(b"\n")]
     return b"\n".join(line for line, before in zip(lines, [b"x", *lines], strict=False) if line or before)
 

@@ -1,4 +1,4 @@
-"""The demo project as a fixture."""
+"""The demo project as a fixture; named as a plugin in tests/conftest.py."""
 
 from __future__ import annotations
 
