@@ -207,6 +207,47 @@ def whole_app(app: Any) -> dict[str, Any]:
     }
 
 
+def spelled(app: Any, paths: list[str]) -> dict[str, int]:
+    """What each path gets without a key, by the method that does most."""
+    return {path: send(app, scope_of("POST", path))[0] for path in paths}
+
+
+def behind_a_prefix(model: Path) -> dict[str, Any]:
+    """A server started with ``--root-path``, asked as a proxy that strips it would, and as one that does not."""
+    app = make_app(model, "--root-path", "/api", "--api-key", "", "sek")
+    paths = ("health", "metrics", "openapi.json", "v1/models", "invocations", "/health", "api/health")
+    asked = [f"{prefix}/{path}" for prefix in ("", "/api") for path in paths]
+    keys = {"right": b"Bearer sek", "empty": b"Bearer "}
+    return {
+        "without a key": {path: send(app, scope_of("GET", path))[0] for path in asked},
+        "with": {
+            name: send(app, scope_of("GET", "/api/v1/models", [("Authorization", key)]))[0]
+            for name, key in keys.items()
+        },
+    }
+
+
+def key_help() -> str:
+    """What ``--help`` says of ``--api-key``: vLLM makes it from the text below the field."""
+    from vllm.config.utils import get_attr_docs
+    from vllm.entrypoints.launchers.cli_args import FrontendArgs
+
+    return get_attr_docs(FrontendArgs)["api_key"]
+
+
+def adapters(app: Any, model: Path) -> dict[str, bool]:
+    """Which names an adapter may take."""
+    from vllm.entrypoints.serve.lora.protocol import LoadLoRAAdapterRequest
+
+    models = app.state.openai_serving_models
+
+    def free(name: str) -> bool:
+        request = LoadLoRAAdapterRequest(lora_name=name, lora_path="/adapter")
+        return asyncio.run(models._check_load_lora_adapter_request(request)) is None
+
+    return {key: free(name) for key, name in {"served": "hq", "basename": model.name, "new": "adapter"}.items()}
+
+
 def post(app: Any, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     """POST JSON with the key."""
     from fastapi.testclient import TestClient
@@ -266,6 +307,17 @@ def collect(work: Path) -> dict[str, Any]:
     return {
         "middleware": middleware_matrix(),
         "app": whole_app(app),
+        "spelled": spelled(
+            app,
+            [
+                *("/invocations", "//invocations", "/Invocations", "/%69nvocations", "/health/../invocations"),
+                *("/health/%2e%2e/invocations", "/health%2f..%2finvocations", "/invocations/", "/health//"),
+                *("/invocations%00", "/invocations;/health", "/health%3f/invocations", "/version%2finvocations"),
+            ],
+        ),
+        "prefix": behind_a_prefix(model),
+        "key help": key_help(),
+        "adapters": adapters(app, model),
         "open": send(open_app, scope_of("GET", "/v1/models"))[0],
         "openapi warnings": [str(w.message) for w in caught if "peration" in str(w.message)],
         "operations": operations,

@@ -32,6 +32,8 @@ STREAMS = {
     "crlf": stream(": ping - 2026", "\r\n"),
     "comment line in a message": stream("", "\n").replace(b"data: ", b": hello\ndata: ", 1),
 }
+# Where a network may well cut a stream: beside white space that belongs to the message.
+CUTS = {"beside a space of the text": b'": "', "after the field's colon": b"data:"}
 
 
 def messages(chunks: list[bytes]) -> list[str]:
@@ -109,6 +111,12 @@ async def serve_and_ask(chunks: list[bytes], function: str) -> dict[str, Any]:
     }
 
 
+def cut(after: bytes) -> list[bytes]:
+    """The stream without a comment, its chunks ending after each ``after``."""
+    parts = STREAMS["no comment"].split(after)
+    return [*(part + after for part in parts[:-1]), parts[-1]]
+
+
 def pieces(data: bytes) -> list[bytes]:
     """As a server writes: message by message, the comment first and alone."""
     mark = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
@@ -130,5 +138,10 @@ def collect() -> dict[str, Any]:
             f"{function} {name}": asyncio.run(serve_and_ask(pieces(data), function))
             for function in functions
             for name, data in STREAMS.items()
+        },
+        "cuts": {
+            f"{function} {name}": asyncio.run(serve_and_ask(cut(after), function))
+            for function in functions
+            for name, after in CUTS.items()
         },
     }

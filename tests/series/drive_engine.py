@@ -125,12 +125,15 @@ def knob() -> dict[str, Any]:
     import vllm.envs as envs
 
     known = "VLLM_ENGINE_COMPLETION_LOG" in envs.environment_variables
-    values = {}
+    values: dict[str, bool | str | None] = {}
     for setting in (None, "", "0", "1", "true", "2"):
         os.environ.pop("VLLM_ENGINE_COMPLETION_LOG", None)
         if setting is not None:
             os.environ["VLLM_ENGINE_COMPLETION_LOG"] = setting
-        values[str(setting)] = envs.environment_variables["VLLM_ENGINE_COMPLETION_LOG"]() if known else None
+        try:
+            values[str(setting)] = envs.VLLM_ENGINE_COMPLETION_LOG if known else None
+        except ValueError as error:
+            values[str(setting)] = str(error)
     os.environ.pop("VLLM_ENGINE_COMPLETION_LOG", None)
     factors = envs.compile_factors() if hasattr(envs, "compile_factors") else {}
     return {

@@ -80,5 +80,31 @@ def test_root_path_is_taken_off_once_and_whole(seen: Seen) -> None:
     }
 
 
+def test_no_spelling_reaches_the_application(seen: Seen) -> None:
+    assert set(seen.patched["spelled"].values()) == {401}
+    # The first is the real route, which runs inference: pristine, it gets as far as asking for a body.
+    assert 401 not in seen.pristine["spelled"].values()
+
+
+def test_behind_a_prefix_the_same_paths_are_open(seen: Seen) -> None:
+    answers = seen.patched["prefix"]["without a key"]
+    assert {path for path, status in answers.items() if status != 401} == {"/health", "/api/health"}
+    assert answers["/health"] == answers["/api/health"] == 200
+    pristine = seen.pristine["prefix"]["without a key"]
+    assert pristine["/api/metrics"] == pristine["/metrics"] == 200
+
+
+def test_an_empty_key_beside_another_is_no_key(seen: Seen) -> None:
+    for tree in (seen.pristine, seen.patched):
+        assert tree["prefix"]["with"] == {"right": 200, "empty": 401}
+
+
+def test_the_help_says_what_is_guarded(seen: Seen) -> None:
+    assert "only authenticates endpoints under" in seen.pristine["key help"]
+    text = " ".join(seen.patched["key help"].split())
+    assert "only authenticates" not in text
+    assert all(f"`{path}`" in text for path in PUBLIC | {"/metrics"})
+
+
 def test_without_a_key_the_server_stays_open(seen: Seen) -> None:
     assert seen.patched["open"] == seen.pristine["open"] == 200

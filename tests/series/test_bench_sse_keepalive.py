@@ -31,6 +31,22 @@ def test_the_time_to_the_first_token_waits_for_a_token(seen: Seen, function: str
     assert seen.patched["bench"][f"{function} comment"]["ttft"] > 0.019
 
 
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("where", ["beside a space of the text", "after the field's colon"])
+def test_white_space_where_a_chunk_ends_is_kept(seen: Seen, function: str, where: str) -> None:
+    done = seen.patched["cuts"][f"{function} {where}"]
+    assert done["success"], done["error"]
+    assert done["text"] == TEXT
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_pristine_loses_it(seen: Seen, function: str) -> None:
+    damaged = seen.pristine["cuts"][f"{function} beside a space of the text"]
+    assert damaged["success"]
+    assert damaged["text"] == TEXT.replace(" quick", "quick")
+    assert not seen.pristine["cuts"][f"{function} after the field's colon"]["success"]
+
+
 def test_the_audio_path_skips_comments(seen: Seen) -> None:
     key = "async_request_openai_audio comment"
     assert seen.patched["bench"][key]["success"], seen.patched["bench"][key]["error"]

@@ -42,15 +42,17 @@ def test_the_knob_changes_no_order_of_work(seen: Seen, mode: str) -> None:
     assert seen.patched["steps"][mode]["log"] == seen.pristine["steps"][mode]["log"]
 
 
-def test_the_knob_is_registered_on_for_1_only_and_compiles_nothing_anew(seen: Seen) -> None:
+def test_the_knob_takes_0_and_1(seen: Seen) -> None:
     assert not seen.pristine["knob"]["known"]
-    assert seen.patched["knob"]["values"] == {
-        "None": False,
-        "": False,
-        "0": False,
-        "1": True,
-        "true": False,
-        "2": False,
-    }
+    values = seen.patched["knob"]["values"]
+    assert {setting: values[setting] for setting in ("None", "0", "1")} == {"None": False, "0": False, "1": True}
+
+
+@pytest.mark.parametrize("setting", ["", "true", "2"])
+def test_anything_else_is_an_error_that_names_the_knob(seen: Seen, setting: str) -> None:
+    assert f"'{setting}' for VLLM_ENGINE_COMPLETION_LOG" in seen.patched["knob"]["values"][setting]
+
+
+def test_the_knob_compiles_nothing_anew(seen: Seen) -> None:
     assert not seen.patched["knob"]["factor"]
     assert seen.patched["knob"]["factors"] == seen.pristine["knob"]["factors"] > 50

@@ -23,6 +23,11 @@ def test_nothing_else_is(seen: Seen, name: str) -> None:
     assert seen.patched["names"][name][0] == 404
 
 
+def test_an_adapter_takes_no_name_that_would_hide_it(seen: Seen) -> None:
+    assert seen.pristine["adapters"] == {"served": False, "basename": True, "new": True}
+    assert seen.patched["adapters"] == {"served": False, "basename": False, "new": True}
+
+
 def test_the_registry_matches_exactly(seen: Seen) -> None:
     accepted = {case for case, ok in seen.patched["registry"].items() if ok}
     assert accepted == {

@@ -17,6 +17,7 @@ LAYERS = [
     {"engine", "releases"},
     {"table", "lint"},
     {"branch"},
+    {"exchange"},
     {"reports"},
     {"cli"},
     {"__main__"},

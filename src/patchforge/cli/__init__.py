@@ -19,6 +19,9 @@ COMMANDS = {
     "init": "init",
     "checkout": "checkout",
     "refresh": "refresh",
+    "new": "new",
+    "import": "importing",
+    "export": "exporting",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

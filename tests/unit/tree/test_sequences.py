@@ -52,6 +52,28 @@ def series(*diffs: str) -> Series:
     return {f"p{number}": patch(f"step {number}", diff) for number, diff in enumerate(diffs)}
 
 
+HUNKS = (
+    "diff --git a/core.py b/core.py\n--- a/core.py\n+++ b/core.py\n"
+    "@@ -2,3 +2,5 @@\n x1 = 1\n+y1 = 1\n+y2 = 2\n x2 = 2\n x3 = 3\n"
+    "@@ -11,5 +13,3 @@\n x10 = 10\n-x11 = 11\n-x12 = 12\n x13 = 13\n x14 = 14\n"
+    "@@ -31,3 +31,4 @@\n x30 = 30\n-x31 = 31\n+z31 = 1\n+z31 = 2\n x32 = 32\n"
+)
+MORE_HUNKS = (
+    "diff --git a/core.py b/core.py\n--- a/core.py\n+++ b/core.py\n"
+    "@@ -1,5 +1,4 @@\n x0 = 0\n x1 = 1\n-y1 = 1\n y2 = 2\n x2 = 2\n"
+    "@@ -30,6 +29,7 @@\n x29 = 29\n x30 = 30\n z31 = 1\n+z = 0\n z31 = 2\n x32 = 32\n x33 = 33\n"
+)
+HUNKED = b"".join(
+    line + b"\n"
+    for number in range(40)
+    for line in {
+        1: [b"x1 = 1", b"y2 = 2"],
+        11: [],
+        12: [],
+        31: [b"z31 = 1", b"z = 0", b"z31 = 2"],
+    }.get(number, [b"x%d = %d" % (number, number)])
+)
+
 SEQUENCES: dict[str, tuple[Series, dict[str, bytes | None]]] = {
     "renamed twice": (
         series(rename("old.py", "mid.py"), rename("mid.py", "new/end.py"), edit("new/end.py", "OLD = 1", "OLD = 2")),
@@ -102,6 +124,7 @@ SEQUENCES: dict[str, tuple[Series, dict[str, bytes | None]]] = {
         ),
         {path.removeprefix("demo/"): None for path in FILES},
     ),
+    "hunks that move what follows": (series(HUNKS, MORE_HUNKS), {"core.py": HUNKED}),
     "names": (
         series(create("with space/ä ö.txt"), create('qu"ote,comma.txt'.replace('"', "'")), create("x" * 250)),
         {"with space/ä ö.txt": b"x\n", "qu'ote,comma.txt": b"x\n", "x" * 250: b"x\n"},

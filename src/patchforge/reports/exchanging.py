@@ -1,0 +1,61 @@
+"""The reports of ``import``, ``export`` and ``new``."""
+
+from __future__ import annotations
+
+from patchforge.errors import Problem
+from patchforge.exchange.adopt import Adopted
+from patchforge.exchange.take import Taken
+from patchforge.reports.failures import detail_of, problem_of
+from patchforge.reports.model import Block, Line, Report, plural
+
+
+def import_report(taken: list[Taken], adopted: Adopted) -> Report:
+    """What was taken in, what was left out, what is still to do."""
+    blocks: list[Block] = []
+    for item in taken:
+        blocks.append(Line(f"took in {item.name}", "good"))
+        if item.left_out:
+            blocks.append(Line(f"  left out, outside the package: {', '.join(item.left_out)}", "dim"))
+        if item.missing:
+            blocks.append(Line(f"  still to be written: {', '.join(item.missing)}", "warn"))
+    problems: tuple[Problem, ...] = ()
+    if adopted.failure is not None:
+        blocks += detail_of(adopted.failure)
+        problems = (problem_of(adopted.failure),)
+    if adopted.listed:
+        blocks.append(Line("it is in the series, the lock and the table", "good"))
+    else:
+        why = "it does not apply" if adopted.failure else "its headers are not complete"
+        blocks.append(Line(f"the series does not list it yet: {why}", "warn"))
+    patches = tuple(
+        {
+            "name": item.name,
+            "result": "listed" if adopted.listed else "unlisted",
+            "left_out": list(item.left_out),
+            "missing": list(item.missing),
+        }
+        for item in taken
+    )
+    fields = {"files": [path for path, _ in adopted.files]}
+    return Report("import", 1 if adopted.failure else 0, patches, fields, tuple(blocks), problems)
+
+
+def export_report(names: list[str], path: str) -> Report:
+    """What was handed out."""
+    patches = tuple({"name": name, "result": "exported"} for name in names)
+    return Report(
+        "export",
+        0,
+        patches,
+        {"mbox": path},
+        (Line(f"wrote {plural(len(names), 'patch', 'patches')} to {path}", "good"),),
+    )
+
+
+def new_report(name: str, directory: str) -> Report:
+    """What to do next."""
+    lines = (
+        Line(f"wrote the message of patch {name}", "good"),
+        Line(f"change the files in {directory}, then: git commit -a -e -F .git/patchforge-message", "dim"),
+    )
+    return Report("new", 0, ({"name": name, "result": "started"},), {}, lines)
