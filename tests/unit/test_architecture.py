@@ -15,7 +15,7 @@ LAYERS = [
     {"diff", "headers"},
     {"series", "tree"},
     {"engine", "releases"},
-    {"table", "lint"},
+    {"table", "lint", "graph"},
     {"branch"},
     {"exchange"},
     {"reports"},

@@ -22,6 +22,7 @@ COMMANDS = {
     "new": "new",
     "import": "importing",
     "export": "exporting",
+    "graph": "graph",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 
