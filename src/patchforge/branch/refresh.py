@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patchforge.branch.back import ReadBranch, ReadPatch, patch_path, read_mark
+from patchforge.branch.derived import Files, keep, lock_and_table
 from patchforge.branch.git import Repository
 from patchforge.branch.order import rewritten
 from patchforge.branch.out import write_mark
-from patchforge.engine.locking import lock_on
 from patchforge.engine.model import FileState
 from patchforge.errors import InputError, Problem
-from patchforge.series.lock import dump_lock
 from patchforge.series.parsed import Schema
 from patchforge.series.project import PatchFile, Series
-from patchforge.table.document import NAME, find_table, make_table
 from patchforge.tree.target import Target
 from patchforge.tree.transaction import Change
 
@@ -36,7 +34,7 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
     """Compute every file the project should have; nothing is written."""
     new = _series(series, branch.patches)
     root = series.project or series.directory
-    files: dict[str, bytes | None] = {}
+    files: Files = {}
     for patch in branch.patches:
         path = patch_path(series, patch.name)
         if not path.is_file() or path.read_bytes() != patch.data:
@@ -57,30 +55,8 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
         data = repository.blob(branch.base, path)
         return None if data is None else FileState.of(data, executables.get(path, False))
 
-    lock, plan, problems = lock_on(new, read, schema)
-    if plan.failure is not None:
-        failure = plan.failure
-        raise InputError(
-            f"patch '{failure.patch}' would not apply after the one before it: {failure.message}",
-            reason=failure.reason,
-            file=failure.patch_file,
-            line=failure.line,
-        )
-    if lock is not None:
-        _keep(files, root, f"series/{series.pin.id}/lock.toml", dump_lock(lock))
-        document = (root / NAME).read_bytes().decode("utf-8") if (root / NAME).is_file() else None
-        if document is not None:
-            place = find_table(document, series.pin.id)
-            text = place.before + make_table(replace(new, lock=lock), schema).text + place.after
-            _keep(files, root, NAME, text.encode())
+    _, problems = lock_and_table(files, new, read, schema)
     return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256, problems)
-
-
-def _keep(files: dict[str, bytes | None], root: Path, path: str, data: bytes) -> None:
-    """Note ``path`` when it is not yet ``data``."""
-    target = root / path
-    if not target.is_file() or target.read_bytes() != data:
-        files[path] = data
 
 
 def _series(series: Series, patches: tuple[ReadPatch, ...]) -> Series:
@@ -102,7 +78,7 @@ def _series(series: Series, patches: tuple[ReadPatch, ...]) -> Series:
     return replace(series, patches=tuple(made), lock=None)
 
 
-def _order(series: Series, branch: ReadBranch, root: Path, files: dict[str, bytes | None]) -> None:
+def _order(series: Series, branch: ReadBranch, root: Path, files: Files) -> None:
     """The series file, comments kept."""
     path = series.directory / "series" if series.pin is None else root / "series" / series.pin.id / "series"
     suffix = "" if series.pin is None else ".patch"
@@ -110,7 +86,7 @@ def _order(series: Series, branch: ReadBranch, root: Path, files: dict[str, byte
     new = [patch.name + suffix for patch in branch.patches]
     renamed = {(p.was or "") + suffix: p.name + suffix for p in branch.patches if p.was is not None}
     text = path.read_bytes().decode("utf-8")
-    _keep(files, root, path.relative_to(root).as_posix(), rewritten(text, old, new, renamed).encode())
+    keep(files, root, path.relative_to(root).as_posix(), rewritten(text, old, new, renamed).encode())
 
 
 def write(target: Target, done: Refreshed, repository: Repository) -> None:

@@ -22,6 +22,8 @@ COMMANDS = {
     "new": "new",
     "import": "importing",
     "export": "exporting",
+    "drop": "drop",
+    "mv": "mv",
     "graph": "graph",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""

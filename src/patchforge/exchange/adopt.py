@@ -6,16 +6,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from patchforge.branch.derived import Files, lock_and_table
 from patchforge.branch.order import rewritten
-from patchforge.engine.locking import lock_on
 from patchforge.engine.model import Entry, Failure, Reader
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
 from patchforge.exchange.take import Taken
-from patchforge.series.lock import dump_lock
 from patchforge.series.parsed import Schema, parse_file
 from patchforge.series.project import PatchFile, Series
-from patchforge.table.document import NAME, find_table, make_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Adopted:
     """What taking in comes to: the files to write, relative to the project; whether the series lists the patches now, and
     the first that does not apply."""
 
-    files: tuple[tuple[str, bytes], ...]
+    files: tuple[tuple[str, bytes | None], ...]
     listed: bool
     failure: Failure | None
 
@@ -32,7 +30,7 @@ def adopt(series: Series, taken: list[Taken], after: str | None, read: Reader, s
     """Compute the files; nothing is written.  Raises :class:`InputError` for a name that is taken."""
     assert series.project is not None and series.pin is not None
     root = series.project
-    files: dict[str, bytes] = {}
+    files: Files = {}
     new: list[PatchFile] = []
     for item in taken:
         path = series.directory / f"{item.name}.patch"
@@ -56,15 +54,11 @@ def adopt(series: Series, taken: list[Taken], after: str | None, read: Reader, s
     plan = plan_series(entries, read, names=[p.name for p in whole.patches])
     if plan.failure is not None or any(item.missing for item in taken):
         return Adopted(tuple(files.items()), False, plan.failure)
-    lock, _, problems = lock_on(whole, read, schema)
-    if lock is None:
-        raise InputError(problems[0].message if problems else "the series cannot be locked", reason="lock")
     order = Path("series") / series.pin.id / "series"
     old_names = [p.path.name for p in series.patches]
     text = (root / order).read_bytes().decode("utf-8")
     files[order.as_posix()] = rewritten(text, old_names, [p.path.name for p in whole.patches], {}).encode()
-    files[f"series/{series.pin.id}/lock.toml"] = dump_lock(lock)
-    if (root / NAME).is_file():
-        place = find_table((root / NAME).read_bytes().decode("utf-8"), series.pin.id)
-        files[NAME] = (place.before + make_table(replace(whole, lock=lock), schema).text + place.after).encode()
+    _, problems = lock_and_table(files, whole, read, schema)
+    if problems:
+        raise InputError(problems[0].message, reason=problems[0].reason, file=problems[0].file)
     return Adopted(tuple(files.items()), True, None)

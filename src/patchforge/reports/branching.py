@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from patchforge.branch.derived import Files
 from patchforge.branch.out import CheckedOut
 from patchforge.branch.refresh import Refreshed
 from patchforge.engine.model import Plan
@@ -73,3 +74,9 @@ def refresh_report(done: Refreshed, check: bool) -> Report:
     blocks.append(Line(text, "bad" if bad else "good"))
     fields = {"files": [{"path": path, "removed": data is None} for path, data in done.files]}
     return Report("refresh", 1 if bad else 0, tuple(patches), fields, tuple(blocks), done.problems)
+
+
+def rearranged_report(command: str, files: Files, what: str) -> Report:
+    """The report of ``drop`` and ``mv``."""
+    fields = {"files": [{"path": path, "removed": data is None} for path, data in sorted(files.items())]}
+    return Report(command, 0, (), fields, (Line(f"{what}: {', '.join(sorted(files))}", "good"),))

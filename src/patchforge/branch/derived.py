@@ -1,0 +1,51 @@
+"""The files of a project that follow from its patches: lock and table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from patchforge.engine.locking import lock_on
+from patchforge.engine.model import Plan, Reader
+from patchforge.errors import InputError, Problem
+from patchforge.series.lock import dump_lock
+from patchforge.series.parsed import Schema
+from patchforge.series.project import Series
+from patchforge.table.document import NAME, find_table, make_table
+
+Files = dict[str, bytes | None]
+"""Files to write, relative to the project; ``None``: to remove."""
+
+
+def keep(files: Files, root: Path, path: str, data: bytes) -> None:
+    """Note ``path`` when it is not yet ``data``."""
+    target = root / path
+    if not target.is_file() or target.read_bytes() != data:
+        files[path] = data
+
+
+def lock_and_table(files: Files, series: Series, read: Reader, schema: Schema) -> tuple[Plan, tuple[Problem, ...]]:
+    """Add what lock.toml and PATCHES.md must be for ``series`` on the pristine files behind ``read``.
+
+    Raises :class:`InputError` when a patch does not apply; problems with the results are returned, and nothing is added.
+    """
+    assert series.pin is not None and series.project is not None
+    root = series.project
+    lock, plan, problems = lock_on(series, read, schema)
+    failure = plan.failure
+    if failure is not None:
+        raise InputError(
+            f"patch '{failure.patch}' would not apply after the one before it: {failure.message}",
+            reason=failure.reason,
+            file=failure.patch_file,
+            line=failure.line,
+            hint=failure.hint,
+        )
+    if lock is None:
+        return plan, problems
+    keep(files, root, f"series/{series.pin.id}/lock.toml", dump_lock(lock))
+    if (root / NAME).is_file():
+        place = find_table((root / NAME).read_bytes().decode("utf-8"), series.pin.id)
+        text = place.before + make_table(replace(series, lock=lock), schema).text + place.after
+        keep(files, root, NAME, text.encode())
+    return plan, ()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from demo import LOG, NAMES, Demo
+
+NEEDY = NAMES.replace(b"Retires-when: version >=1.1\n", b"Retires-when: with log\nRequires: log\n")
+
+
+@pytest.fixture
+def ready(demo: Demo) -> Demo:
+    demo.write_patches(log=LOG, names=NEEDY)
+    demo.run("lock")
+    demo.run("table", tree=False)
+    return demo
+
+
+def sound(demo: Demo) -> None:
+    assert demo.run("lock", "--check").status == 0
+    assert demo.run("check-table", tree=False).status == 0
+    assert demo.run("lint", "--strict", tree=False).status == 0
+    assert demo.run("apply", "--dry-run").status == 0
+
+
+def test_drop(ready: Demo) -> None:
+    assert ready.run("drop", "names").status == 0
+    assert not (ready.patches / "names.patch").exists()
+    assert (ready.series / "series").read_text() == "log.patch\n"
+    sound(ready)
+
+
+def test_drop_of_a_patch_another_requires(ready: Demo) -> None:
+    before = {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()}
+    done = ready.run("drop", "log")
+    assert done.status == 2
+    assert "'names' requires 'log'" in done.err
+    assert {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()} == before
+
+
+def test_mv_renames_it_everywhere(ready: Demo) -> None:
+    assert ready.run("mv", "log", "counting").status == 0
+    assert (ready.series / "series").read_text() == "counting.patch\nnames.patch\n"
+    assert (ready.patches / "counting.patch").read_bytes() == LOG
+    text = (ready.patches / "names.patch").read_bytes()
+    assert b"Requires: counting\n" in text
+    assert b"Retires-when: with counting\n" in text
+    assert text.count(b"log") == NEEDY.count(b"log") - 2
+    sound(ready)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mv", "log", "names"], "has a patch 'names'"),
+        (["mv", "log", "../x"], "is not a name"),
+        (["mv", "nobody", "x"], "no patch 'nobody'"),
+        (["drop", "nobody"], "no patch 'nobody'"),
+    ],
+)
+def test_wrong_names(ready: Demo, words: list[str], message: str) -> None:
+    done = ready.run(*words)
+    assert done.status == 2
+    assert message in done.err
