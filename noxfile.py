@@ -62,8 +62,7 @@ def wheel(session: nox.Session) -> None:
 @nox.session
 def series(session: nox.Session) -> None:
     """What each patch of the flagship series does, in vLLM's own code, pristine beside patched."""
-    session.install("--quiet", "--require-hashes", "-r", "requirements/engine.txt")
-    session.install("--quiet", ".")
+    install(session, "engine")
     project, trees = Path.cwd(), Path(session.create_tmp()).resolve()
     for name in ("pristine", "patched"):
         tree = trees / name
