@@ -16,6 +16,7 @@ from patchforge.errors import InputError
 from patchforge.exchange.mail import letters
 from patchforge.exchange.sections import cut
 from patchforge.exchange.take import take
+from patchforge.exchange.whole import take_series
 from patchforge.series.pin import Pin
 
 PIN = Pin("demo", "1.0", "demo", 1, ())
@@ -275,3 +276,53 @@ def test_import_reads_standard_input(demo: Demo, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(sys, "stdin", In())
     assert cli.run(["import", "-", "--project", str(demo.root), "--tree", str(demo.site)]) == 2
+
+
+LOOSE = NAMES[NAMES.index(b"diff --git") :]
+for _side in (b"a/", b"b/"):
+    for _path in (b"data/text.txt", b"extra.py"):
+        LOOSE = LOOSE.replace(b" " + _side + _path, b" " + _side + b"demo/" + _path)
+
+
+def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
+    demo.write_patches()
+    for path in demo.patches.iterdir():
+        path.unlink()
+    other = tmp_path / "quilt"
+    other.mkdir()
+    (other / "log.diff").write_bytes(LOG.replace(b" a/core", b" a/demo/core").replace(b" b/core", b" b/demo/core"))
+    (other / "names.patch").write_bytes(b"What: spelling\nOrigin: somewhere\n\n" + LOOSE)
+    (other / "series").write_text("log.diff -p1\nnames.patch\n")
+    done = demo.run("import", "--series", str(other))
+    assert done.status == 0, done.err
+    assert "still to be written: Kind, Upstream, Cut-against, Retires-when" in done.out
+    assert (demo.series / "series").read_text() == "log.patch\nnames.patch\n"
+    assert (demo.patches / "log.patch").read_bytes() == LOG
+    text = (demo.patches / "names.patch").read_bytes()
+    assert b"What: spelling\n" in text
+    assert b"Origin: somewhere" in text
+    assert b"diff --git a/data/text.txt b/data/text.txt" in text
+    lint = demo.run("lint", tree=False)
+    assert lint.status == 2
+    assert "Kind" in lint.err
+    filled = text.replace(b"Kind:\n", b"Kind: fix\n").replace(b"Upstream:\n", b"Upstream: none\n")
+    filled = filled.replace(b"Cut-against:\n", b"Cut-against: demo 1.0\n").replace(
+        b"Retires-when:\n", b"Retires-when: never\n"
+    )
+    (demo.patches / "names.patch").write_bytes(filled.replace(b"What: spelling", b"What: spelling it right"))
+    assert demo.run("lock").status == 0
+    assert demo.run("apply").status == 0
+
+
+def test_a_folder_of_patches_goes_by_name(demo: Demo, tmp_path: Path) -> None:
+    other = tmp_path / "folder"
+    other.mkdir()
+    (other / "0002-two.patch").write_bytes(LOOSE)
+    (other / "0001-one.patch").write_bytes(LOOSE)
+    (other / "notes.txt").write_bytes(b"x")
+    assert [t.name for t in take_series(other, PIN)] == ["0001-one", "0002-two"]
+
+
+@pytest.mark.parametrize("words", [[], ["x.patch", "--series", "y"], ["--series", "nowhere"], ["nowhere.patch"]])
+def test_import_says_what_it_wants(demo: Demo, words: list[str]) -> None:
+    assert demo.run("import", *words).status == 2

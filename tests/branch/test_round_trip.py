@@ -309,3 +309,17 @@ SERIES = "# top\n\n# one\na.patch\nb.patch  # two\n\n# three\nc.patch\n# end\n"
 )
 def test_the_series_file_keeps_its_comments(new: list[str], renamed: dict[str, str], text: str) -> None:
     assert rewritten(SERIES, ["a.patch", "b.patch", "c.patch"], new, renamed) == text
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/x", "a/b", ".hidden", ""])
+def test_a_name_that_leaves_the_patch_directory_is_refused(work: Work, name: str) -> None:
+    message = work.git("log", "-1", "--format=%B").replace("Patch-Name: names", f"Patch-Name: {name}")
+    work.git("commit", "--quiet", "--amend", "-F", "-", stdin=message)
+    before = work.files()
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    if name == "":  # no name: the subject gives one
+        assert done.status == 0
+        return
+    assert done.status == 2
+    assert "cannot be a patch's name" in done.err
+    assert work.files() == before

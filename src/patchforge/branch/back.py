@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +120,12 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         name = message.name or slug(message.subject)
         if name in taken:
             name = _free(slug(message.subject) if message.name else name, taken | set(by_name))
+        if not _good_name(name, series.pin is not None):
+            raise InputError(
+                f"commit {commit.id[:10]}: {name!r} cannot be a patch's name",
+                reason="path",
+                hint="mend the trailer Patch-Name: git rebase -i pristine, 'reword'",
+            )
         taken.add(name)
         file = by_name.get(name)
         problems += _check(commit, message, name, schema)
@@ -128,6 +135,9 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         else:
             keeps = file is not None and _same_text(file, message, schema is not None)
             text = _text(file) if file is not None and keeps else file_text(message.text)
+            if series.pin is not None:
+                release = f"{series.pin.distribution} {series.pin.version}".encode()
+                text = re.sub(rb"(?m)^Cut-against:.*$", b"Cut-against: " + release, text)
             data = text + canonical_diff(repository, parent, commit)
             old = by_message.get(cleaned(message.text)) if file is None else None
             result = "changed" if file is not None else "renamed" if old is not None else "new"
@@ -141,6 +151,12 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         raise ManyProblems(f"{len(problems)} problems in the commit messages", problems, reason="header")
     gone = tuple(p.name for p in series.patches if p.name not in taken and p.name not in {r.was for r in patches})
     return ReadBranch(tuple(patches), gone, base)
+
+
+def _good_name(name: str, in_project: bool) -> bool:
+    """A name that stays in the patch directory."""
+    part = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+    return re.fullmatch(part if in_project else rf"{part}(/{part})*", name) is not None
 
 
 def _linear(commits: list[Commit], base: str) -> None:

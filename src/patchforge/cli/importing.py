@@ -13,8 +13,15 @@ from patchforge.cli import options as o
 
 def command(
     source: Annotated[
-        str, typer.Argument(metavar="FILE|URL|-", help="A diff, a mail, a mailbox; '-' is standard input.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[FILE|URL|-]", help="A diff, a mail, a mailbox; '-' is standard input.", show_default=False
+        ),
+    ] = None,
+    series_dir: Annotated[
+        Path | None,
+        typer.Option("--series", metavar="DIR", help="Adopt a whole series: a quilt directory or a folder."),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What to call the patch.")] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="PATCH", help="Where in the series; default: last.")
@@ -38,8 +45,10 @@ def command(
     def work() -> Report:
         from patchforge.cli import targets
         from patchforge.engine.model import FileState
+        from patchforge.errors import InputError
         from patchforge.exchange.adopt import adopt
         from patchforge.exchange.take import take
+        from patchforge.exchange.whole import take_series
         from patchforge.reports.exchanging import import_report
         from patchforge.tree.target import open_bare
         from patchforge.tree.transaction import Change
@@ -47,14 +56,20 @@ def command(
         where = targets.Where(None, project, tree, python, fetch, flavor, quiet=quiet)
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
-        taken = take(_read(source), _label(source), series.pin, name, prefix)
+        if (source is None) == (series_dir is None):
+            raise InputError("name one thing to take in: FILE, URL, '-', or --series DIR", reason="usage")
+        if source is not None:
+            taken = take(_read(source), _label(source), series.pin, name, prefix)
+        else:
+            assert series_dir is not None
+            taken = take_series(series_dir, series.pin)
         with targets.opened(where, series, write=False) as target:
 
             def read(path: str) -> FileState | None:
                 found = target.pristine(path)
                 return None if found is None else FileState.of(found.data, found.executable)
 
-            adopted = adopt(series, taken, after, read, targets.schema())
+            adopted = adopt(series, taken, after, read, targets.schema(), series_dir is not None)
         with open_bare(series.project, write=True) as home:
             changes = [Change(path, home.root.read(path), data) for path, data in adopted.files]
             home.transaction().run(changes, [], "import")

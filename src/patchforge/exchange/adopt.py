@@ -26,8 +26,13 @@ class Adopted:
     failure: Failure | None
 
 
-def adopt(series: Series, taken: list[Taken], after: str | None, read: Reader, schema: Schema) -> Adopted:
-    """Compute the files; nothing is written.  Raises :class:`InputError` for a name that is taken."""
+def adopt(
+    series: Series, taken: list[Taken], after: str | None, read: Reader, schema: Schema, whole_series: bool = False
+) -> Adopted:
+    """Compute the files; nothing is written.  Raises :class:`InputError` for a name that is taken.
+
+    A ``whole_series`` is listed in its order even before its headers are complete: the order is part of what it says.
+    """
     assert series.project is not None and series.pin is not None
     root = series.project
     files: Files = {}
@@ -52,12 +57,15 @@ def adopt(series: Series, taken: list[Taken], after: str | None, read: Reader, s
     whole = replace(series, patches=(*series.patches[:at], *new, *series.patches[at:]), lock=None)
     entries = (Entry(parse_file(file)) for file in whole.patches)
     plan = plan_series(entries, read, names=[p.name for p in whole.patches])
-    if plan.failure is not None or any(item.missing for item in taken):
+    incomplete = plan.failure is not None or any(item.missing for item in taken)
+    if incomplete and not whole_series:
         return Adopted(tuple(files.items()), False, plan.failure)
     order = Path("series") / series.pin.id / "series"
     old_names = [p.path.name for p in series.patches]
     text = (root / order).read_bytes().decode("utf-8")
     files[order.as_posix()] = rewritten(text, old_names, [p.path.name for p in whole.patches], {}).encode()
+    if incomplete:
+        return Adopted(tuple(files.items()), True, plan.failure)
     _, problems = lock_and_table(files, whole, read, schema)
     if problems:
         raise InputError(problems[0].message, reason=problems[0].reason, file=problems[0].file)

@@ -109,7 +109,7 @@ def _inside(path: str | None, prefix: str, source: str, line: int) -> str | None
 
 def _name(letter: Letter, source: str) -> str:
     own = re.match(r"([A-Za-z0-9][A-Za-z0-9._+-]*): ", letter.subject)
-    if own is not None and _complete(letter.message):
+    if own is not None and complete(letter.message):
         return own[1]
     pull = _PULL.match(source)
     number = pull["number"] if pull else (m[1] if (m := _NUMBER.search(letter.subject)) else None)
@@ -121,7 +121,7 @@ def _name(letter: Letter, source: str) -> str:
 
 def _text(letter: Letter, source: str, digest: str, pin: Pin) -> tuple[str, tuple[str, ...]]:
     """The text before the diff; what cannot be known is left empty, and named."""
-    if _complete(letter.message):  # a patch of a series like this one, handed out by export
+    if complete(letter.message):  # a patch of a series like this one, handed out by export
         return f"{letter.message}\n\n", ()
     pull = _PULL.match(source)
     number = pull["number"] if pull else (m[1] if (m := _NUMBER.search(letter.subject)) else None)
@@ -145,7 +145,7 @@ def _text(letter: Letter, source: str, digest: str, pin: Pin) -> tuple[str, tupl
     return f"{prose}\n\n" + "\n".join(lines) + "\n\n", missing
 
 
-def _complete(message: str) -> bool:
+def complete(message: str) -> bool:
     """True when the message ends with a header paragraph that has every required key."""
     try:
         header = parse_header(message.encode(), "mail")

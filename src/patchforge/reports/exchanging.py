@@ -22,7 +22,9 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
     if adopted.failure is not None:
         blocks += detail_of(adopted.failure)
         problems = (problem_of(adopted.failure),)
-    if adopted.listed:
+    if adopted.listed and (adopted.failure or any(item.missing for item in taken)):
+        blocks.append(Line("the series lists them; 'patchforge lint' says what is still to be done", "warn"))
+    elif adopted.listed:
         blocks.append(Line("it is in the series, the lock and the table", "good"))
     else:
         why = "it does not apply" if adopted.failure else "its headers are not complete"
