@@ -36,6 +36,7 @@ def command(
         from patchforge.engine.apply import ApplyOptions, apply_series
         from patchforge.engine.verify import verify
         from patchforge.reports.applying import apply_report
+        from patchforge.reports.model import Line
 
         where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, allow_version, quiet)
         series = targets.load(where)
@@ -51,6 +52,11 @@ def command(
                 from patchforge.tree.bytecode import write
 
                 write(target.root, [target.full(path) for path in done.changed], python)
-            return apply_report(done, target.label, targets.shown(target.label), verified)
+            more: tuple[Line, ...] = ()
+            if done.outcome == "failed":
+                from patchforge.cli.explaining import explained
+
+                more = explained(series, target, done)
+            return apply_report(done, target.label, targets.shown(target.label), verified, more)
 
     return execute("apply", format, quiet, work)

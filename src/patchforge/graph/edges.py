@@ -30,13 +30,13 @@ class Edge:
 def edges(patches: list[Patch], plan: Plan) -> tuple[Edge, ...]:
     """Every true dependency of a plan without failure, in series order, each pair and kind once."""
     found: dict[tuple[str, str, str], Edge] = {}
-    owners: dict[str, _Owners] = {}
+    owners: dict[str, Owners] = {}
     made: dict[str, int] = {}
     for number, (patch, result) in enumerate(zip(patches, plan.results, strict=True)):
         for change, step in zip(patch.files, result.steps, strict=True):
             lines = owners.pop(step.source or step.path, None) if change.action != "copy" else None
             if lines is None:
-                lines = _Owners([-1] * (len(step.before.lines) if step.before is not None else 1), {})
+                lines = Owners([-1] * (len(step.before.lines) if step.before is not None else 1), {})
             maker = made.get(step.source or "")
             if maker is not None and maker != number:
                 _note(found, Edge(patch.name, patches[maker].name, "file", step.source or step.path))
@@ -45,7 +45,7 @@ def edges(patches: list[Patch], plan: Plan) -> tuple[Edge, ...]:
             if change.action in ("create", "rename", "copy"):
                 made[step.path] = number
             if step.after is not None:
-                owners[step.path] = _after(step, lines, number)
+                owners[step.path] = owners_after(step, lines, number)
     for edge in _names(patches, plan):
         _note(found, edge)
     rank = {patch.name: number for number, patch in enumerate(patches)}
@@ -57,14 +57,14 @@ def _note(found: dict[tuple[str, str, str], Edge], edge: Edge) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owners:
+class Owners:
     """Who put each line of a file there (-1: nobody of the series), and who took lines out before a line."""
 
     lines: list[int]
     gaps: dict[int, set[int]]
 
 
-def _covered(change: FileDiff, step: Step, owners: _Owners) -> set[int]:
+def _covered(change: FileDiff, step: Step, owners: Owners) -> set[int]:
     """The patches whose lines a section's hunks cover, context included, or whose deletions they reach across."""
     covered: set[int] = set()
     for hunk, (index, _, _) in zip(change.hunks, step.edits, strict=True):
@@ -77,7 +77,8 @@ def _covered(change: FileDiff, step: Step, owners: _Owners) -> set[int]:
     return covered
 
 
-def _after(step: Step, owners: _Owners, number: int) -> _Owners:
+def owners_after(step: Step, owners: Owners, number: int) -> Owners:
+    """The owners of a file after patch ``number`` took ``step`` in it."""
     lines: list[int] = []
     gaps: dict[int, set[int]] = {}
     at = 0
@@ -90,7 +91,7 @@ def _after(step: Step, owners: _Owners, number: int) -> _Owners:
         inside = {taker for place, takers in owners.gaps.items() if index <= place < at for taker in takers}
         if old and not new:
             gaps.setdefault(len(lines), set()).update(inside | {number})
-    return _Owners(lines, gaps)
+    return Owners(lines, gaps)
 
 
 def _names(patches: list[Patch], plan: Plan) -> list[Edge]:

@@ -20,8 +20,13 @@ _WORDS = {
 }
 
 
-def apply_report(applied: Applied, tree: str, where: str, verified: str | None = None) -> Report:
-    """The report of an apply on ``tree``, called ``where`` for people; ``verified`` is the verdict of the check after it."""
+def apply_report(
+    applied: Applied, tree: str, where: str, verified: str | None = None, more: tuple[Line, ...] = ()
+) -> Report:
+    """The report of an apply on ``tree``, called ``where`` for people; ``verified`` is the verdict of the check after it.
+
+    ``more`` explains a failure further.
+    """
     problems = [*(problem_of(r.failure) for r in applied.results if r.failure), *applied.problems]
     status = applied.status
     count, files = len(applied.results), len(applied.changed)
@@ -29,7 +34,7 @@ def apply_report(applied: Applied, tree: str, where: str, verified: str | None =
     if applied.outcome == "already":
         blocks.append(Line(f"already applied: {plural(count, 'patch', 'patches')} in {where}", "good"))
     else:
-        blocks += [_grid(applied.results), *_details(applied.results)]
+        blocks += [_grid(applied.results), *_details(applied.results), *more]
         last = {
             "applied": (f"applied {plural(count, 'patch', 'patches')} to {plural(files, 'file')} in {where}", "good"),
             "would-apply": (
