@@ -15,7 +15,7 @@ LAYERS = [
     {"diff", "headers"},
     {"series", "tree"},
     {"engine", "releases"},
-    {"table", "lint", "graph"},
+    {"table", "lint", "graph", "evidence"},
     {"branch"},
     {"exchange"},
     {"reports"},

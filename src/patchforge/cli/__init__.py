@@ -25,6 +25,7 @@ COMMANDS = {
     "drop": "drop",
     "mv": "mv",
     "graph": "graph",
+    "retire-scan": "retire_scan",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

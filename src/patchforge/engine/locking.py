@@ -66,12 +66,13 @@ def lock_on(series: Series, read: Reader, schema: Schema) -> tuple[Lock | None, 
 def _steps(patch: Patch, result: PatchResult) -> tuple[LockedStep, ...]:
     """One step per section, so that a hunk's section and index find its qualified name again."""
     return tuple(
-        LockedStep(step.path, _sha(step.after), _scopes(change, step), step.source if step.moved else None)
+        LockedStep(step.path, _sha(step.after), scopes_of(change, step), step.source if step.moved else None)
         for change, step in zip(patch.files, result.steps, strict=True)
     )
 
 
-def _scopes(change: FileDiff, step: Step) -> tuple[str, ...]:
+def scopes_of(change: FileDiff, step: Step) -> tuple[str, ...]:
+    """The qualified name each hunk of a Python file lies in, where ``step`` found it; empty for other files."""
     if not change.path.endswith((".py", ".pyi")) or step.before is None or not change.hunks:
         return ()
     scopes = Scopes(step.before.lines)

@@ -1,0 +1,61 @@
+"""The values of a scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KEEP, LANDED, PARTIAL, CHANGED, CONFLICT, SUPERSEDED, UNKNOWN = (
+    "keep",
+    "landed",
+    "partial",
+    "landed-changed",
+    "conflict",
+    "superseded",
+    "unknown",
+)
+VERDICTS = (KEEP, LANDED, PARTIAL, CHANGED, CONFLICT, SUPERSEDED, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One thing a patch changes: a definition of a Python file, or a hunk of any other.
+
+    ``state``: what the new release has of it: ``patched``, ``old``, ``other`` or ``absent``.  ``old`` and ``new`` are
+    ``path:line``, in the pin and in the release; ``moved`` is the path it was found at when that is another one.
+    """
+
+    name: str
+    state: str
+    old: str
+    new: str = ""
+    moved: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What the trees say of one patch.
+
+    ``forward``: it applies to the release, and is not already there; ``reverse``: every hunk comes off, uniquely;
+    ``merge``: ``no-op``, ``changes``, ``conflict`` or ``missing``; ``lines``: every added line is there, in order, and no removed
+    one is; ``probe``: whether its probe holds on the pristine release (``None``: it has none that can be read).
+    """
+
+    forward: bool
+    reverse: bool
+    merge: str
+    units: tuple[Unit, ...]
+    lines: bool
+    probe: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome for one patch: ``verdict``, ``confidence`` (``high``, ``medium``, ``low``), and the reason in words."""
+
+    name: str
+    verdict: str
+    confidence: str
+    reason: str
+    signals: Signals
+    evidence: tuple[tuple[str, str], ...] = field(default_factory=tuple)

@@ -1,0 +1,141 @@
+"""What a release has of each thing a patch changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from patchforge.diff import FileDiff, Hunk
+from patchforge.engine.model import FileState, Reader, Step
+from patchforge.evidence.definitions import Definition, definitions, touched
+from patchforge.evidence.model import Unit
+
+_TOKEN = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\sA-Za-z0-9_]")
+_COMMENT_C = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT_HASH = re.compile(rb"(?m)#[^\n]*")
+_C_LIKE = (".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".hpp", ".inl", ".js", ".ts", ".java", ".go", ".rs")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release to look in: a reader of its files, and all its paths (for what was moved)."""
+
+    read: Reader
+    paths: Callable[[], Iterable[str]]
+
+
+def units_of(change: FileDiff, step: Step, release: Release) -> list[Unit]:
+    """The units of one section, each with what the release has of it."""
+    new = release.read(step.path)
+    if new is None and step.source is not None and step.source != step.path:
+        new = release.read(step.source)
+    if step.path.endswith(".py") and (step.before is None or step.after is None or change.hunks):
+        found = _by_definition(step, new, release)
+        if found is not None:
+            return found
+    return [_hunk_unit(change, hunk, number, step, new) for number, hunk in enumerate(change.hunks, 1)]
+
+
+def _by_definition(step: Step, new: FileState | None, release: Release) -> list[Unit] | None:
+    old_defs = definitions(step.before.data) if step.before is not None else {}
+    patched_defs = definitions(step.after.data) if step.after is not None else {}
+    new_defs = definitions(new.data) if new is not None else {}
+    if old_defs is None or patched_defs is None or new_defs is None:
+        return None
+    names = touched(old_defs, patched_defs)
+    if not names:
+        return None  # comments or docstrings only: look at the lines
+    return [_definition_unit(name, step, old_defs, patched_defs, new_defs, release) for name in sorted(names)]
+
+
+def _definition_unit(
+    name: str,
+    step: Step,
+    old_defs: dict[str, Definition],
+    patched_defs: dict[str, Definition],
+    new_defs: dict[str, Definition],
+    release: Release,
+) -> Unit:
+    old, patched, new = old_defs.get(name), patched_defs.get(name), new_defs.get(name)
+    at = (old or patched or new or Definition("", 1, 1, "")).first
+    where = f"{step.source or step.path}:{at}"
+    if name.endswith(("<module>", "<body>")):
+        return _body_unit(name, old, patched, new, where, step.path)
+    if new is not None:
+        state = "other"
+        if patched is not None and new.says == patched.says:
+            state = "patched"
+        elif old is not None and new.says == old.says:
+            state = "old"
+        return Unit(name, state, where, f"{step.path}:{new.first}")
+    if patched is None:
+        return Unit(name, "patched", where, step.path)  # the patch removes it, and it is gone
+    moved = _elsewhere(name, patched, step.path, release)
+    if moved is not None:
+        return Unit(name, "patched", where, f"{moved[0]}:{moved[1]}", moved[0])
+    return Unit(name, "old" if old is None else "absent", where)
+
+
+def _body_unit(
+    name: str, old: Definition | None, patched: Definition | None, new: Definition | None, where: str, path: str
+) -> Unit:
+    """Statements beside definitions: those the patch adds must be there, those it removes must not."""
+    sets = [set(d.says.split("\n")) - {""} if d is not None else set() for d in (old, patched, new)]
+    added, removed = sets[1] - sets[0], sets[0] - sets[1]
+    there, gone = added <= sets[2], not (removed & sets[2])
+    if there and gone:
+        state = "patched"
+    elif not (added & sets[2]) and removed <= sets[2]:
+        state = "old"
+    else:
+        state = "other"
+    return Unit(name, state, where, path)
+
+
+def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> tuple[str, int] | None:
+    """Another module that has the patched definition, word for word: its path and line."""
+    last = name.rpartition(".")[2].encode()
+    if len(patched.says) < 80:
+        return None  # too little to be sure that it is the same one
+    for other in release.paths():
+        if other == path or not other.endswith(".py"):
+            continue
+        state = release.read(other)
+        if state is None or last not in state.data:
+            continue
+        for definition in (definitions(state.data) or {}).values():
+            if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:
+                return other, definition.first
+    return None
+
+
+def tokens(data: bytes, path: str) -> list[bytes]:
+    """The tokens of a file, comments and white space aside."""
+    comment = (
+        _COMMENT_C
+        if path.endswith(_C_LIKE)
+        else _COMMENT_HASH
+        if path.endswith((".py", ".sh", ".toml", ".yaml"))
+        else None
+    )
+    return _TOKEN.findall(comment.sub(b" ", data) if comment is not None else data)
+
+
+def _hunk_unit(change: FileDiff, hunk: Hunk, number: int, step: Step, new: FileState | None) -> Unit:
+    where = f"{step.source or step.path}:{hunk.old_start}"
+    name = f"hunk {number}"
+    if new is None:
+        return Unit(name, "patched" if step.after is None else "absent", where)
+    stream = b"\0".join([b"", *tokens(new.data, step.path), b""])
+    patched, old = (b"\0".join([b"", *tokens(b"\n".join(side), step.path), b""]) for side in (hunk.new, hunk.old))
+    has_new, has_old = patched in stream and len(patched) > 1, old in stream and len(old) > 1
+    state = "patched" if has_new and not has_old else "old" if has_old and not has_new else "other"
+    if has_new and has_old:  # one holds the other: the longer one says more
+        state = "patched" if len(patched) > len(old) else "old"
+    return Unit(name, state, where, f"{step.path}:{_line(new, hunk) or 1}")
+
+
+def _line(new: FileState, hunk: Hunk) -> int | None:
+    wanted = next((text for op, text in hunk.body if op == b"+" and text.strip()), None)
+    return new.lines.index(wanted) + 1 if wanted is not None and wanted in new.lines else None

@@ -1,0 +1,61 @@
+"""From signals to a verdict.  Precision first: a wrong 'landed' loses a fix in production."""
+
+from __future__ import annotations
+
+from patchforge.evidence.model import CHANGED, CONFLICT, KEEP, LANDED, PARTIAL, Signals, Unit, Verdict
+
+
+def judge(name: str, signals: Signals, proves: bool) -> Verdict:
+    """The verdict for patch ``name``; ``proves`` says that its coming off the release means something."""
+    verdict, confidence, reason = _judge(signals, proves)
+    if signals.probe is False and verdict == LANDED:
+        verdict, confidence = CHANGED, "medium"
+        reason += "; but its probe does not hold on the release"
+    elif signals.probe is True and verdict == LANDED and confidence == "medium":
+        confidence, reason = "high", f"{reason}; its probe holds on the release"
+    elif signals.probe is True and verdict in (KEEP, CONFLICT):
+        reason += "; yet its probe holds on the release: look at it"
+        verdict, confidence = CHANGED, "low"
+    evidence = tuple((unit.old, unit.new) for unit in signals.units if unit.new)
+    return Verdict(name, verdict, confidence, reason, signals, evidence)
+
+
+def _judge(s: Signals, proves: bool) -> tuple[str, str, str]:
+    states = [unit.state for unit in s.units]
+    moved = sorted({unit.moved for unit in s.units if unit.moved})
+    patched = states.count("patched")
+    every = bool(states) and patched == len(states)
+    if s.reverse and proves and not s.forward:
+        if every or not s.units:
+            return LANDED, "high", "it comes off the release, every hunk at one place"
+        if patched:
+            return LANDED, "medium", "it comes off the release, and something around it differs"
+    if every and moved:
+        return LANDED, "high" if not s.forward else "medium", f"the release has what it makes, in {', '.join(moved)}"
+    if s.merge == "no-op" and not s.forward:
+        if every and proves:
+            return LANDED, "high", "merging it changes nothing, and each definition is the patched one"
+        if patched or s.lines:
+            return LANDED, "medium", "merging it changes nothing; what stands around it differs"
+    if every and proves and not s.forward:
+        return LANDED, "high", "each definition it changes says in the release what the patch makes it say"
+    if s.forward and not patched:
+        return KEEP, "high", "it applies, and the release has none of it"
+    if patched and "old" in states and not s.forward:
+        return PARTIAL, "medium", f"{_named(s.units, 'patched')} in the release, {_named(s.units, 'old')} not"
+    if s.forward:
+        if every and s.lines and not proves:
+            return CHANGED, "low", "what it does seems to be in the release, and it still applies"
+        return KEEP, "medium", "it applies; part of what it makes is there already"
+    if patched or s.lines:
+        return CHANGED, "medium", f"the release has {_named(s.units, 'patched') or 'its lines'}, in another form"
+    return (
+        CONFLICT,
+        "medium",
+        f"the release changed the same lines in its own way ({s.why})" if s.why else "it does not apply",
+    )
+
+
+def _named(units: tuple[Unit, ...], state: str) -> str:
+    names = [unit.name for unit in units if unit.state == state]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
