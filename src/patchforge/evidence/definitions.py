@@ -86,7 +86,7 @@ def _dump(node: ast.AST) -> str:
 
 def touched(old: dict[str, Definition], patched: dict[str, Definition]) -> list[str]:
     """The names whose meaning a patch changes, inner ones instead of those around them."""
-    names = [name for name in {**old, **patched} if _says(old, name) != _says(patched, name)]
+    names = [name for name in {**old, **patched} if (_says(old, name) or "") != (_says(patched, name) or "")]
     return [name for name in names if not any(other.startswith(name + ".") for other in names)]
 
 
