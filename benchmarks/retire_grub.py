@@ -35,9 +35,8 @@ def main(base: Path) -> None:
     kept = [p for p in patches if label(p["name"]) == "kept"]
     high = [p for p in landed if p["verdict"] == "landed" and p["confidence"] == "high"]
     print(f"{len(patches)} patches, {len(landed)} known to have landed, {len(kept)} known not to have")
-    print(
-        f"landed: recall {sum(p['verdict'] == 'landed' for p in landed) / len(landed):.2f}, at high confidence {len(high) / len(landed):.2f}"
-    )
+    recall = sum(p["verdict"] == "landed" for p in landed) / len(landed)
+    print(f"landed: recall {recall:.2f}, at high confidence {len(high) / len(landed):.2f}")
     print(f"flagged: recall {sum(p['verdict'] in FLAGGED for p in landed) / len(landed):.2f}")
     wrong = [p["name"] for p in kept if p["verdict"] == "landed"]
     print(f"kept patches called landed: {len(wrong)} {wrong}")
