@@ -7,6 +7,7 @@ from pathlib import Path
 from patchforge.cli import targets
 from patchforge.cli.session import cache_directory
 from patchforge.engine.apply import Applied
+from patchforge.engine.files import pristine_files
 from patchforge.engine.model import FileState, Reader
 from patchforge.reports.model import Line
 from patchforge.series.parsed import parse_file
@@ -34,10 +35,7 @@ def explained(series: Series, target: Target, done: Applied) -> tuple[Line, ...]
         return tuple(lines)
     from patchforge.branch.propose import propose
 
-    def read(path: str) -> FileState | None:
-        found = target.pristine(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = pristine_files(target)
     proposal = propose(patches, done.results, failure, base, read)
     if proposal is None:
         return tuple(lines)

@@ -39,7 +39,7 @@ def command(
     def work() -> Report:
         from patchforge.cli import targets
         from patchforge.engine.apply import entry_of
-        from patchforge.engine.model import FileState
+        from patchforge.engine.files import pristine_files
         from patchforge.engine.plan import plan_series
         from patchforge.errors import InputError
         from patchforge.graph.edges import edges
@@ -58,11 +58,7 @@ def command(
                 raise InputError(f"no patch '{impact}' in the series", reason="usage")
         parsed = parse_series_patches(series, targets.schema() if series.pin is not None else None)
         with targets.opened(where, series, write=False) as target:
-
-            def read(path: str) -> FileState | None:
-                found = target.pristine(path)
-                return None if found is None else FileState.of(found.data, found.executable)
-
+            read = pristine_files(target)
             lock = series.lock if series.lock_is_current else None
             plan = plan_series((entry_of(item, lock) for item in parsed), read, names=names)
             if plan.failure is not None:

@@ -44,7 +44,7 @@ def command(
 
     def work() -> Report:
         from patchforge.cli import targets
-        from patchforge.engine.model import FileState
+        from patchforge.engine.files import pristine_files
         from patchforge.errors import InputError
         from patchforge.exchange.adopt import adopt
         from patchforge.exchange.take import take
@@ -64,11 +64,7 @@ def command(
             assert series_dir is not None
             taken = take_series(series_dir, series.pin)
         with targets.opened(where, series, write=False) as target:
-
-            def read(path: str) -> FileState | None:
-                found = target.pristine(path)
-                return None if found is None else FileState.of(found.data, found.executable)
-
+            read = pristine_files(target)
             adopted = adopt(series, taken, after, read, targets.schema(), series_dir is not None)
         with open_bare(series.project, write=True) as home:
             changes = [Change(path, home.root.read(path), data) for path, data in adopted.files]

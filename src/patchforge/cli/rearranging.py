@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from patchforge.branch.derived import Files
 from patchforge.cli import targets
-from patchforge.engine.model import FileState, Reader
+from patchforge.engine.files import pristine_files
+from patchforge.engine.model import Reader
 from patchforge.reports.branching import rearranged_report
 from patchforge.reports.model import Report
 from patchforge.series.project import Series
@@ -19,11 +20,7 @@ def rearrange(command: str, where: targets.Where, work: Callable[[Series, Reader
     series = targets.load(where)
     assert series.project is not None
     with targets.opened(where, series, write=False) as target:
-
-        def read(path: str) -> FileState | None:
-            found = target.pristine(path)
-            return None if found is None else FileState.of(found.data, found.executable)
-
+        read = pristine_files(target)
         files = work(series, read)
     with open_bare(series.project, write=True) as home:
         changes = [Change(path, home.root.read(path), data) for path, data in sorted(files.items())]

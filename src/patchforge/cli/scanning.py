@@ -9,6 +9,7 @@ from pathlib import Path
 from patchforge.cli import targets
 from patchforge.cli.session import cache_directory
 from patchforge.engine.apply import entry_of
+from patchforge.engine.files import pristine_files
 from patchforge.engine.model import FileState
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
@@ -27,11 +28,7 @@ def scan_all(series: Series, where: targets.Where, names: list[str]) -> dict[str
     parsed = parse_series_patches(series, targets.schema() if series.pin is not None else None)
     probes = _probes(parsed)
     with targets.opened(where, series, write=False) as target, targets.progress(where.quiet) as show:
-
-        def read(path: str) -> FileState | None:
-            found = target.pristine(path)
-            return None if found is None else FileState.of(found.data, found.executable)
-
+        read = pristine_files(target)
         lock = series.lock if series.lock_is_current else None
         plan = plan_series((entry_of(item, lock) for item in parsed), read, names=[p.name for p in series.patches])
         failure = plan.failure

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from patchforge import __version__
 from patchforge.engine.compiling import syntax_problems
+from patchforge.engine.files import pristine_files
 from patchforge.engine.model import Entry, Failure, FileState, PatchResult, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import failure_of, plan_series
@@ -132,11 +133,7 @@ def _plan(
     progress: Callable[[str, int, int], None] | None,
 ) -> Plan:
     names = [p.name for p in wanted.patches]
-
-    def read(path: str) -> FileState | None:
-        found = target.pristine(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = pristine_files(target)
     try:
         parsed = parse_series_patches(wanted, schema, series)
     except InputError as error:
@@ -158,11 +155,7 @@ def _plan(
 
 def plan_only(series: Series, target: Target, schema: Schema | None) -> tuple[Plan, list[bytes]]:
     """Plan the whole series on the pristine files of ``target``; also give each patch's text before its diff."""
-
-    def read(path: str) -> FileState | None:
-        found = target.pristine(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = pristine_files(target)
     parsed = parse_series_patches(series, schema)
     lock = series.lock if series.lock_is_current else None
     plan = plan_series((entry_of(item, lock) for item in parsed), read, names=[p.name for p in series.patches])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from patchforge.diff import FileDiff, Patch
 from patchforge.engine.compiling import syntax_problems
+from patchforge.engine.files import pristine_files
 from patchforge.engine.model import Entry, FileState, PatchResult, Plan, Reader, Step
 from patchforge.engine.place import scope_line
 from patchforge.engine.plan import plan_series
@@ -24,11 +25,7 @@ def compute_lock(series: Series, target: Target, schema: Schema) -> tuple[Lock |
     Every header is checked, every result compiled, and every touched file proved pristine by RECORD: the lock vouches for
     all of that later.  The lock is ``None`` when the plan failed or there are problems.
     """
-
-    def read(path: str) -> FileState | None:
-        found = target.pristine(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = pristine_files(target)
     lock, plan, problems = lock_on(series, read, schema)
     foreign = tuple(
         Problem(f"{path}: {what}", path, None, "lock from a pristine wheel, for instance with --fetch", "foreign")

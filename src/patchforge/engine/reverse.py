@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patchforge.diff import Patch
+from patchforge.engine.files import current_files
 from patchforge.engine.model import Entry, FileState, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import plan_series
@@ -24,11 +25,7 @@ def plan_reverse(series: Series, target: Target) -> Plan | None:
         patches = [reversed_patch(parse_file(file)) for file in reversed(series.patches)]
     except (InputError, ValueError):
         return None
-
-    def read(path: str) -> FileState | None:
-        found = target.read(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = current_files(target)
     return plan_series((Entry(patch) for patch in patches), read, Options(prove_scope=False), [p.name for p in patches])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from patchforge.engine.files import current_files
 from patchforge.engine.model import PatchResult, same
 from patchforge.engine.reverse import forward_agrees, plan_reverse
 from patchforge.errors import InputError, Problem, TreeError
@@ -103,13 +104,10 @@ def revert_bare(series: Series, target: Target, dry_run: bool = False) -> Revert
 
 
 def _goes_on(series: Series, target: Target) -> bool:
-    from patchforge.engine.model import Entry, FileState
+    from patchforge.engine.model import Entry
     from patchforge.engine.plan import plan_series
     from patchforge.series.parsed import parse_file
 
-    def read(path: str) -> FileState | None:
-        found = target.read(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
+    read = current_files(target)
     plan = plan_series((Entry(parse_file(file)) for file in series.patches), read)
     return plan.failure is None and any(not same(plan.before[p], s) for p, s in plan.after.items())
