@@ -18,6 +18,7 @@ _STAMP = re.compile(rb"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(
 _DRIVE = re.compile(r"[A-Za-z]:")
 _IGNORABLE = dict.fromkeys([0x200C, 0x200D, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 NULL = b"/dev/null"
+_DEEPEST, _LONGEST = 128, 4096
 
 
 class BadName(ValueError):
@@ -110,6 +111,8 @@ def safe_path(name: bytes) -> str:
     if _DRIVE.match(path):
         raise BadName("the path starts with a drive letter")
     parts = path.split("/")
+    if len(parts) > _DEEPEST or len(name) > _LONGEST:
+        raise BadName(f"the path has {len(parts)} components and {len(name)} bytes: too deep or too long for a tree")
     if "" in parts:
         raise BadName("the path has an empty component")
     for part in parts:

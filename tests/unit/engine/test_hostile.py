@@ -99,6 +99,11 @@ def test_paths_that_are_never_written(bench: Bench, path: str, strip: int, make:
     assert "path" in text or "name" in text
 
 
+def test_paths_too_deep_or_too_long_for_a_tree(bench: Bench) -> None:
+    assert "too deep" in refused(bench, new_file("/".join(["d"] * 200)))
+    assert "too long" in refused(bench, new_file("/".join(["d" * 200] * 30)))
+
+
 @pytest.mark.parametrize("strip", [0, 1, 2])
 def test_absolute_names_are_refused_at_every_strip_level(bench: Bench, strip: int) -> None:
     refused(bench, b"--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-x\n+y\n", strip=strip)
