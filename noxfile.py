@@ -1,4 +1,4 @@
-"""Test sessions.  ``nox`` runs all of them but ``gpu``; each installs what it needs, by hash."""
+"""Test sessions.  ``nox`` runs all of them; each installs what it needs, by hash."""
 
 from __future__ import annotations
 

@@ -177,3 +177,21 @@ def test_a_lock_is_not_made_from_an_edited_tree(demo: Demo) -> None:
     assert done.status == 1
     assert "core.py: its bytes are not those that were installed" in done.err
     assert not (demo.series / "lock.toml").exists()
+
+
+def test_offsets_say_who_moves_whom(demo: Demo) -> None:
+    far = LOG.replace(
+        LOG[LOG.index(b"@@ ") :],
+        b"""@@ -15,4 +16,5 @@ def stop(self):
+ class Worker:
+     def start(self):
+         self.busy = True
++        self.jobs = 0
+         return self
+""",
+    ).replace(b"@@ -15,4 +16,5", b"@@ -16,4 +17,5")
+    demo.write_patches(log=LOG, far=far, names=NAMES)
+    done = demo.run("lint", "--offsets", "--format", "json", tree=False)
+    assert done.json["offsets"] == [{"patch": "log", "lines": 1, "moves": "far", "file": "core.py", "hunks": 1}]
+    assert "log       +1  far    1 hunk  core.py" in demo.run("lint", "--offsets", tree=False).out
+    assert "offsets" not in demo.run("lint", "--format", "json", tree=False).json

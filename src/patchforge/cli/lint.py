@@ -14,6 +14,9 @@ def command(
     quilt: o.QuiltOption = None,
     strip: o.StripOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Also list which patches move the hunks of later ones, and by how much.")
+    ] = False,
     format: o.FormatOption = o.Format.text,
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
@@ -29,6 +32,12 @@ def command(
 
         series = targets.load(targets.Where(pin, project, quilt=quilt, strip=strip, quiet=quiet))
         problems = lint(series, targets.schema() if series.pin is not None else None)
-        return lint_report([p.name for p in series.patches], problems, strict, INPUT_REASONS)
+        moved = []
+        if offsets:
+            from patchforge.lint.order import shifts
+            from patchforge.series.parsed import parse_file
+
+            moved = shifts([parse_file(file) for file in series.patches])
+        return lint_report([p.name for p in series.patches], problems, strict, INPUT_REASONS, moved)
 
     return execute("lint", format, quiet, work)

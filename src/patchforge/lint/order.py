@@ -63,6 +63,53 @@ def accidental_order(patches: list[Patch], requires: Mapping[str, set[str]]) -> 
                 blocks[path] = moved
 
 
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Patch ``earlier`` moves ``hunks`` hunks of ``later`` in ``file`` by ``lines`` in all: so many lines their recorded numbers
+    would be off without it, or when it grows by as many."""
+
+    earlier: str
+    later: str
+    file: str
+    hunks: int
+    lines: int
+
+
+def shifts(patches: list[Patch]) -> list[Shift]:
+    """Which recorded line numbers depend on which earlier patch, in series order; pairs without effect are left out."""
+    found: list[Shift] = []
+    inserted: dict[str, list[tuple[str, int, int]]] = {}  # by file: patch, line from which on, lines more
+    for patch in patches:
+        for change in patch.files:
+            path = change.new_path or change.old_path or ""
+            before = inserted.pop(change.old_path or path, [])
+            totals: dict[str, tuple[int, int]] = {}
+            for hunk in change.hunks:
+                per: dict[str, int] = {}
+                for name, line, more in before:
+                    if line <= _old(hunk)[0]:
+                        per[name] = per.get(name, 0) + more
+                for name, more in per.items():
+                    if more:
+                        hunks, _ = totals.get(name, (0, 0))
+                        totals[name] = hunks + 1, more
+            found += [Shift(name, patch.name, path, hunks, lines) for name, (hunks, lines) in totals.items()]
+            if change.new_path is None:
+                continue
+            moved = [(name, _carried_line(line, change.hunks), more) for name, line, more in before]
+            own = [(patch.name, _new(h)[1], h.new_len - h.old_len) for h in change.hunks if h.new_len != h.old_len]
+            inserted[path] = moved + own
+    return found
+
+
+def _carried_line(line: int, hunks: tuple[Hunk, ...]) -> int:
+    shift = 0
+    for hunk in hunks:
+        if _old(hunk)[0] + hunk.leading < line:
+            shift += hunk.new_len - hunk.old_len
+    return line + shift
+
+
 def _old(hunk: Hunk) -> Span:
     start = hunk.old_start - 1 if hunk.old_len else hunk.old_start
     return start, start + hunk.old_len

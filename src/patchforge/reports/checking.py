@@ -6,12 +6,15 @@ from collections import Counter
 
 from patchforge.engine.model import Plan
 from patchforge.errors import Problem
+from patchforge.lint.order import Shift
 from patchforge.reports.failures import detail_of, patch_document, problem_of
-from patchforge.reports.model import Block, Line, Report, plural
+from patchforge.reports.model import Block, Cell, Grid, Line, Report, plural
 from patchforge.table.check import TableCheck
 
 
-def lint_report(names: list[str], problems: list[Problem], strict: bool, input_reasons: frozenset[str]) -> Report:
+def lint_report(
+    names: list[str], problems: list[Problem], strict: bool, input_reasons: frozenset[str], moved: list[Shift]
+) -> Report:
     """Errors fail; warnings fail under ``strict``; a wrong input is status 2."""
     errors = [p for p in problems if p.severity == "error"]
     status = 2 if any(p.reason in input_reasons for p in errors) else 1 if errors or (strict and problems) else 0
@@ -20,9 +23,19 @@ def lint_report(names: list[str], problems: list[Problem], strict: bool, input_r
     warnings = len(problems) - len(errors)
     text = f"{plural(len(names), 'patch', 'patches')}: "
     text += f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}" if problems else "clean"
-    return Report(
-        "lint", status, patches, {}, (Line(text, "bad" if errors else "warn" if problems else "good"),), tuple(problems)
-    )
+    blocks: list[Block] = []
+    if moved:
+        rows = tuple(
+            (Cell(s.earlier), Cell(f"{s.lines:+d}"), Cell(s.later), Cell(plural(s.hunks, "hunk")), Cell(s.file, "dim"))
+            for s in moved
+        )
+        blocks.append(Grid(("patch", "lines", "moves", "", ""), rows, (1,)))
+    blocks.append(Line(text, "bad" if errors else "warn" if problems else "good"))
+    shifted = [
+        {"patch": s.earlier, "lines": s.lines, "moves": s.later, "file": s.file, "hunks": s.hunks} for s in moved
+    ]
+    fields = {"offsets": shifted} if moved else {}
+    return Report("lint", status, patches, fields, tuple(blocks), tuple(problems))
 
 
 def lock_report(plan: Plan, path: str, outcome: str, problems: tuple[Problem, ...], files: int) -> Report:
