@@ -297,3 +297,40 @@ def expected(row: Row) -> dict[str, bytes]:
     """The files after the row."""
     merged = {**row.tree, **row.after}
     return {path: data for path, data in merged.items() if data is not None}
+
+
+def test_gitattributes_in_the_tree_change_nothing(bench: Bench) -> None:
+    """git apply rewrites a file that an attribute converts; here bytes are bytes."""
+    bench.put(".gitattributes", b"* ident text eol=crlf\n")
+    bench.put("f", LINES.replace(b"line 5\n", b"$Id: x $\n"))
+    done = bench.apply(edit("f", change(10)))
+    assert isinstance(done, Applied)
+    assert (bench.tree / "f").read_bytes() == LINES.replace(b"line 5\n", b"$Id: x $\n").replace(
+        b"line 10\n", b"changed\n"
+    )
+
+
+def test_an_ignored_directory_of_a_repository_is_a_tree_like_any_other(bench: Bench) -> None:
+    subprocess.run(["git", "-c", "init.defaultBranch=x", "init", "-q", str(bench.root)], check=True)
+    (bench.root / ".gitignore").write_text("tree/\n")
+    bench.put("f", LINES)
+    assert isinstance(bench.apply(edit("f", change(10))), Applied)
+    assert (bench.tree / "f").read_bytes() == LINES.replace(b"line 10\n", b"changed\n")
+
+
+def test_a_mode_change_is_made_once(bench: Bench) -> None:
+    bench.put("f", LINES, 0o755)
+    patch = b"diff --git a/f b/f\nold mode 100755\nnew mode 100644\n"
+    for outcome in ("applied", "already"):
+        done = bench.apply(patch)
+        assert isinstance(done, Applied)
+        assert done.outcome == outcome
+        assert (bench.tree / "f").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_old_mode_on_the_index_line_is_checked_too(bench: Bench) -> None:
+    bench.put("f", b"x\n", 0o755)
+    head = b"diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1111111..2222222\n--- a/f\n+++ b/f\n"
+    reason, text = failure_text(bench.apply(head + b"@@ -1 +1 @@\n-x\n+y\n"))
+    assert reason == "mode"
+    assert "f is executable" in text
