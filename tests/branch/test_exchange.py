@@ -90,7 +90,8 @@ def test_a_pull_request(upstream: Path) -> None:
     url = "https://git.example.org/owner/demo/pull/77.patch"
     (taken,) = take(git(upstream, "format-patch", "-1", "--stdout"), url, PIN, None, None)
     assert taken.name == "pr77-run-as-a-number"
-    assert taken.missing == ("the text that says why",) or taken.missing == ()
+    assert taken.missing == ()
+    assert taken.data.startswith(b"By User <user@example.org>.\n\nKind: backport\n")
     assert b"Upstream: https://git.example.org/owner/demo/pull/77\n" in taken.data
     assert b"Retires-when: carries #77\n" in taken.data
 

@@ -123,6 +123,20 @@ def test_table_is_written_checked_and_shows_its_difference(demo: Demo) -> None:
     assert "up to date" in demo.run("table", tree=False).out
 
 
+def test_the_table_is_compared_byte_for_byte(demo: Demo) -> None:
+    demo.run("table", tree=False)
+    document = demo.root / "PATCHES.md"
+    right = document.read_text()
+    for wrong in (
+        right.replace("| --- |", "| ---  |"),
+        right.replace("1.0, in", "1.0,  in"),
+        right.replace("|\n\n<!--", "|\n<!--"),
+    ):
+        assert wrong != right
+        document.write_text(wrong)
+        assert demo.run("check-table", tree=False).status == 1
+
+
 def test_a_wrong_row_is_annotated_at_the_header_line(demo: Demo) -> None:
     demo.run("table", tree=False)
     document = demo.root / "PATCHES.md"
