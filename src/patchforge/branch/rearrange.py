@@ -17,16 +17,21 @@ from patchforge.series.project import PatchFile, Series
 
 def dropped(series: Series, name: str, read: Reader, schema: Schema) -> Files:
     """The files of the project without patch ``name``.  Raises :class:`InputError` when another one needs it."""
-    gone = find(series, name)
-    for file in series.patches:
-        if gone.name in header_of(file).names("Requires"):
-            raise InputError(
-                f"'{file.name}' requires '{gone.name}'",
-                reason="required",
-                file=file.label,
-                hint=f"drop '{file.name}' first",
-            )
-    left = tuple(p for p in series.patches if p is not gone)
+    return without(series, [find(series, name)], read, schema)
+
+
+def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema) -> Files:
+    """The files of the project without the patches ``gone``.  Raises :class:`InputError` when one that stays needs them."""
+    left = tuple(p for p in series.patches if p not in gone)
+    for file in left:
+        for needed in gone:
+            if needed.name in header_of(file).names("Requires"):
+                raise InputError(
+                    f"'{file.name}' requires '{needed.name}'",
+                    reason="required",
+                    file=file.label,
+                    hint=f"drop '{file.name}' first",
+                )
     return _files(series, left, {}, read, schema)
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "mv": "mv",
     "graph": "graph",
     "retire-scan": "retire_scan",
+    "radar": "radar",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

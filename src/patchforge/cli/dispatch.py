@@ -77,6 +77,6 @@ def _format(argv: list[str]) -> str:
     """The format asked for, as far as a command line that is wrong can say."""
     for word, following in zip(argv, [*argv[1:], ""], strict=True):
         value = word.partition("=")[2] if word.startswith("--format=") else following if word == "--format" else ""
-        if value in ("json", "github"):
+        if value in ("json", "github", "markdown"):
             return value
     return "text"

@@ -68,12 +68,12 @@ def _base(series: Series) -> Reader | None:
 
 
 def _packed(file: Path, root: str) -> Reader:
-    from patchforge.releases.reading import wheel_files
+    from patchforge.releases.contents import Packed
 
-    files = wheel_files(file, root)
+    contents = Packed(file, root)
 
     def read(path: str) -> FileState | None:
-        found = files(path)
+        found = contents.read(path)
         return None if found is None else FileState.of(*found)
 
     return read

@@ -15,6 +15,7 @@ class Format(enum.StrEnum):
     text = "text"
     json = "json"
     github = "github"
+    markdown = "markdown"
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the report.")]
@@ -50,4 +51,38 @@ QuiltOption = Annotated[
 StripOption = Annotated[
     int | None,
     typer.Option("-p", "--strip", metavar="N", help="Strip level of a bare series; default: 1.", min=0, max=20),
+]
+
+
+class FailOn(enum.StrEnum):
+    """Verdicts ``--fail-on`` may name."""
+
+    landed = "landed"
+    changed = "landed-changed"
+    partial = "partial"
+    reverted = "reverted"
+    conflict = "conflict"
+    superseded = "superseded"
+    unknown = "unknown"
+
+
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="RELEASE",
+        help="A later release: a version, 'latest', a wheel, a directory, REPOSITORY@REF. May be given several times.",
+    ),
+]
+AllNewerOption = Annotated[bool, typer.Option("--all-newer", help="Every release after the pin.")]
+FailOnOption = Annotated[list[FailOn] | None, typer.Option("--fail-on", help="Exit with 1 on this verdict.")]
+GitOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--git", metavar="DIR", help="A clone of the upstream project, with its tags: adds what its log says."
+    ),
+]
+WholeOption = Annotated[
+    bool,
+    typer.Option("--whole-wheel", help="Fetch whole wheels, proved by their hash, instead of the few files needed."),
 ]

@@ -17,7 +17,11 @@ from patchforge.tree.transaction import Change
 
 def rearrange(command: str, where: targets.Where, work: Callable[[Series, Reader], Files], what: str) -> Report:
     """Compute the project's new files on the pristine tree ``where`` names, and write all of them or none."""
-    series = targets.load(where)
+    return rearranged_report(command, rewrite(targets.load(where), where, work, what), what)
+
+
+def rewrite(series: Series, where: targets.Where, work: Callable[[Series, Reader], Files], what: str) -> Files:
+    """Write the files ``work`` computes, all of them or none; return them."""
     assert series.project is not None
     with targets.opened(where, series, write=False) as target:
         read = pristine_files(target)
@@ -25,4 +29,4 @@ def rearrange(command: str, where: targets.Where, work: Callable[[Series, Reader
     with open_bare(series.project, write=True) as home:
         changes = [Change(path, home.root.read(path), data) for path, data in sorted(files.items())]
         home.transaction().run(changes, [], what)
-    return rearranged_report(command, files, what)
+    return files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,29 +10,24 @@ import typer
 from patchforge.cli import options as o
 
 
-class FailOn(enum.StrEnum):
-    """Verdicts ``--fail-on`` may name."""
-
-    landed = "landed"
-    changed = "landed-changed"
-    partial = "partial"
-    conflict = "conflict"
-
-
 def command(
     pin: o.PinArgument = None,
-    against: Annotated[
-        list[str] | None,
-        typer.Option("--against", metavar="VERSION|WHEEL|DIR", help="A later release; may be given several times."),
-    ] = None,
+    against: o.AgainstOption = None,
+    all_newer: o.AllNewerOption = False,
     explain: Annotated[
-        str | None, typer.Option("--explain", metavar="PATCH", help="Show the reasoning for one patch.")
+        str | None,
+        typer.Option("--explain", metavar="PATCH", help="Show the reasoning, and both texts, for one patch."),
     ] = None,
-    fail_on: Annotated[list[FailOn] | None, typer.Option("--fail-on", help="Exit with 1 on this verdict.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Drop what landed at high confidence and whose Retires-when agrees.")
+    ] = False,
+    fail_on: o.FailOnOption = None,
+    git: o.GitOption = None,
+    whole: o.WholeOption = False,
     old: Annotated[
         Path | None, typer.Option("--old", metavar="DIR", help="Bare mode: the tree the series is for.")
     ] = None,
-    new: Annotated[Path | None, typer.Option("--new", metavar="DIR", help="Bare mode: the later tree.")] = None,
+    new: Annotated[str | None, typer.Option("--new", metavar="DIR|REPO@REF", help="Bare mode: the later tree.")] = None,
     tree: o.TreeOption = None,
     python: o.PythonOption = None,
     fetch: o.FetchOption = False,
@@ -49,26 +43,20 @@ def command(
     from patchforge.reports.model import Report
 
     def work() -> Report:
-        from patchforge.cli import scanning, targets
+        from patchforge.cli import retiring, scanning, targets
         from patchforge.errors import InputError
-        from patchforge.reports.retiring import scan_report
+        from patchforge.reports.retiring import Judged, scan_report
 
         where = targets.Where(pin, project, old or tree, python, fetch, flavor, quilt, strip, quiet=quiet)
         series = targets.load(where)
-        if series.pin is None:
-            if old is None or new is None or against:
-                raise InputError("a bare series takes --old DIR and --new DIR", reason="usage")
-            names = [str(new)]
-        elif old is not None or new is not None:
-            raise InputError("--old and --new are for a bare series: use --tree and --against", reason="usage")
-        elif not against:
-            raise InputError("name a release: --against VERSION, a wheel or a directory", reason="usage")
-        else:
-            names = against
-        found = scanning.scan_all(series, where, names)
-        known = [p.name for p in series.patches]
-        if explain is not None and explain not in known and f"{explain}.patch" not in known:
-            raise InputError(f"no patch '{explain}' in the series", reason="usage")
-        return scan_report(found, [str(f) for f in fail_on or []], explain)
+        names = retiring.named(series, where, against, all_newer, old, new, git)
+        if write and (series.pin is None or len(names) != 1):
+            raise InputError("--write takes a project and one release", reason="usage")
+        wanted = retiring.wanted(series, explain)
+        found = scanning.scan_all(series, where, names, git=git, whole=whole, explain=wanted)
+        decisions, removed = (None, ()) if not write else retiring.write(series, where, found[0])
+        judged = [Judged(f.target, f.verdicts, f.cost, f.lost) for f in found]
+        shown = tuple(block for f in found for block in f.explained)
+        return scan_report(judged, [str(f) for f in fail_on or []], shown, decisions, removed)
 
     return execute("retire-scan", format, quiet, work)

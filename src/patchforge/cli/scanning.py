@@ -1,30 +1,55 @@
-"""The work of ``retire-scan``: the pin's tree, the releases, and a scan of each."""
+"""The work ``retire-scan`` and ``radar`` share: the pin's tree, the releases, and a scan of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from patchforge.cli import targets
-from patchforge.cli.session import cache_directory
+from patchforge.cli.opening import Base, opened_release
 from patchforge.engine.apply import entry_of
 from patchforge.engine.files import pristine_files
-from patchforge.engine.model import FileState
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
-from patchforge.evidence.model import Verdict
+from patchforge.evidence.model import Past, Unit, Verdict
+from patchforge.evidence.past import numbers_of, past_of
 from patchforge.evidence.scan import scan
-from patchforge.evidence.units import Release
+from patchforge.evidence.texts import both_texts
 from patchforge.headers.probe import Probe, parse_probe
+from patchforge.headers.upstream import parse_upstream
+from patchforge.releases.contents import Cost
+from patchforge.releases.history import History
+from patchforge.reports.model import Block
+from patchforge.reports.retiring import explained
 from patchforge.series.parsed import ParsedPatch, parse_series_patches
-from patchforge.series.pin import Flavor, Pin
 from patchforge.series.project import Series
-from patchforge.tree.root import Root
 
 
-def scan_all(series: Series, where: targets.Where, names: list[str]) -> dict[str, list[Verdict]]:
-    """The verdicts by release.  Raises :class:`InputError` when the series does not apply to its own pin."""
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """One release judged: the verdicts in series order, what reading it cost, and commits of the pin that it lacks."""
+
+    target: str
+    verdicts: tuple[Verdict, ...]
+    cost: Cost | None = None
+    lost: tuple[str, ...] = ()
+    explained: tuple[Block, ...] = ()
+
+
+def scan_all(
+    series: Series,
+    where: targets.Where,
+    names: list[str],
+    *,
+    git: Path | None = None,
+    whole: bool = False,
+    explain: str | None = None,
+) -> list[Scanned]:
+    """Judge every release of ``names``; ``explain`` names a patch to show in full.
+
+    Raises :class:`InputError` when the series does not apply to its own pin.
+    """
     parsed = parse_series_patches(series, targets.schema() if series.pin is not None else None)
     probes = _probes(parsed)
     with targets.opened(where, series, write=False) as target, targets.progress(where.quiet) as show:
@@ -40,11 +65,39 @@ def scan_all(series: Series, where: targets.Where, names: list[str]) -> dict[str
                 line=failure.line,
             )
         patches = [item.patch for item in parsed]
-        out = {}
+        touched = sorted(
+            {path for patch in patches for change in patch.files for path in (change.old_path, change.new_path) if path}
+        )
+        base = Base(series.pin, where.flavor, read, git)
+        package = series.pin.root.replace("/", ".") if series.pin is not None else ""
+        out = []
         for name in names:
-            with release_of(name, series.pin, where.flavor, show) as release:
-                out[name] = scan(patches, plan, release, probes, show)
+            with opened_release(name, base, whole, show) as opened:
+                opened.warm(touched)
+                past = _past(parsed, series, opened.history)
+                verdicts = scan(patches, plan, opened.release, probes, show, past, package)
+                lost = tuple(commit.short for commit in opened.history.lost()) if opened.history is not None else ()
+                blocks: list[Block] = []
+                for verdict, result in zip(verdicts, plan.results, strict=True):
+                    if verdict.name == explain:
+                        blocks += explained(
+                            name, verdict, both_texts(verdict.signals.units, result.steps, opened.release)
+                        )
+                out.append(Scanned(name, tuple(verdicts), opened.cost(), lost, tuple(blocks)))
         return out
+
+
+def releases_after(series: Series, flavor: str | None, latest: bool) -> list[str]:
+    """The versions after the pin, as pip lists them; with ``latest``, the newest one alone.  Raises :class:`InputError`."""
+    from patchforge.releases.versions import newer
+
+    assert series.pin is not None
+    found = newer(series.pin.flavor(flavor).distribution, series.pin.version)
+    if not found:
+        raise InputError(
+            f"pip knows no release of {series.pin.distribution} after {series.pin.version}", reason="releases"
+        )
+    return found[-1:] if latest else found
 
 
 def _probes(parsed: list[ParsedPatch]) -> dict[str, Probe]:
@@ -56,65 +109,18 @@ def _probes(parsed: list[ParsedPatch]) -> dict[str, Probe]:
     return found
 
 
-@contextmanager
-def release_of(
-    name: str, pin: Pin | None, flavor: str | None, show: Callable[[str, int, int], None]
-) -> Iterator[Release]:
-    """A release by version, wheel file or directory."""
-    path = Path(name)
-    if path.is_dir():
-        base = path / pin.root if pin is not None and (path / pin.root).is_dir() else path
-        with Root(base) as root:
-            yield Release(_disk_reader(root), lambda: _walk(base))
-        return
-    if path.suffix == ".whl":
-        if not path.is_file():
-            raise InputError("there is no such wheel", reason="usage", file=name)
-        wheel = path
-    else:
-        if pin is None:
-            raise InputError(f"{name} is not a directory", reason="usage")
-        wheel = _fetched(name, pin, pin.flavor(flavor), show)
-    assert pin is not None
-    yield _packed(wheel, pin.root)
+def _past(
+    parsed: list[ParsedPatch], series: Series, history: History | None
+) -> Callable[[str, tuple[Unit, ...]], Past | None]:
+    """What history says of a patch by name; nothing where there is no history, or no reference to look for."""
+    numbers: dict[str, tuple[int, ...]] = {}
+    for item in parsed:
+        value = item.header.get("Upstream") if item.header is not None and series.pin is not None else ""
+        if value and series.pin is not None:
+            numbers[item.file.name] = numbers_of(parse_upstream(value), series.pin.distribution)
 
+    def past(name: str, units: tuple[Unit, ...]) -> Past | None:
+        mine = numbers.get(name, ())
+        return past_of(mine, units, history) if history is not None and mine else None
 
-def _fetched(version: str, pin: Pin, flavor: Flavor, show: Callable[[str, int, int], None]) -> Path:
-    """The wheel of another version, through pip, proved by the hash the index gives."""
-    from patchforge.releases.cache import fetch
-    from patchforge.releases.pip import find
-
-    show(f"asking pip for {flavor.distribution}=={version}", 0, 0)
-    found = find(flavor.distribution, version)
-    other = Pin(pin.distribution, version, pin.root, pin.strip, (flavor,))
-    return fetch(other, flavor, found.wheel, cache_directory(), lambda text: show(text, 0, 0))
-
-
-def _disk_reader(root: Root) -> Callable[[str], FileState | None]:
-    def read(path: str) -> FileState | None:
-        found = root.read(path)
-        return None if found is None else FileState.of(found.data, found.executable)
-
-    return read
-
-
-def _walk(base: Path) -> Iterable[str]:
-    return (p.relative_to(base).as_posix() for p in sorted(base.rglob("*.py")) if p.is_file())
-
-
-def _packed(wheel: Path, root: str) -> Release:
-    import zipfile
-
-    from patchforge.releases.reading import wheel_files
-
-    files = wheel_files(wheel, root)
-
-    def read(path: str) -> FileState | None:
-        found = files(path)
-        return None if found is None else FileState.of(*found)
-
-    def paths() -> Iterable[str]:
-        with zipfile.ZipFile(wheel) as archive:
-            return [n[len(root) + 1 :] for n in archive.namelist() if n.startswith(f"{root}/") and n.endswith(".py")]
-
-    return Release(read, paths)
+    return past

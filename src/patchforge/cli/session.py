@@ -38,6 +38,10 @@ def print_report(report: Report, format: str, quiet: bool) -> None:
             from patchforge.reports.machine import render_json
 
             render_json(report, sys.stdout)
+        elif format == "markdown":
+            from patchforge.reports.markdown import render_markdown
+
+            render_markdown(report, sys.stdout)
         elif format == "github":
             from patchforge.reports.machine import render_github
             from patchforge.reports.text import render

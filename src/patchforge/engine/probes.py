@@ -1,10 +1,50 @@
-"""Evaluating ``source`` probes on the bytes of a file: read from the syntax tree, nothing is imported or run."""
+"""Evaluating probes on the files of a tree: read from the syntax tree, nothing is imported or run."""
 
 from __future__ import annotations
 
 import ast
 
+from patchforge.engine.model import Reader
 from patchforge.headers.probe import Probe
+
+
+def probe_holds(probe: Probe | None, read: Reader, package: str) -> bool | None:
+    """Whether ``probe`` holds on the tree behind ``read``, whose modules are imported as ``package``; ``None`` without a probe.
+
+    An ``import`` probe is answered from the sources: the module's file must define, or import, the attribute.
+    """
+    if probe is None:
+        return None
+    if probe.kind == "source":
+        state = read(probe.where)
+        return source_probe(probe, state.data if state is not None else None)
+    return _importable(probe, read, package)
+
+
+def _importable(probe: Probe, read: Reader, package: str) -> bool:
+    top, _, rest = probe.where.partition(".")
+    if package and top != package:
+        return False
+    base = rest.replace(".", "/") if package else probe.where.replace(".", "/")
+    for path in [f"{base}.py", f"{base}/__init__.py"] if base else ["__init__.py"]:
+        state = read(path)
+        if state is not None:
+            return source_probe(probe, state.data) or _imports(state.data, probe.name)
+    return False
+
+
+def _imports(data: bytes, name: str) -> bool:
+    """True when the module imports ``name`` at its top level from elsewhere."""
+    try:
+        module = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(
+        (alias.asname or alias.name) == name
+        for node in module.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    )
 
 
 def source_probe(probe: Probe, data: bytes | None) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KEEP, LANDED, PARTIAL, CHANGED, CONFLICT, SUPERSEDED, UNKNOWN = (
+KEEP, LANDED, PARTIAL, CHANGED, REVERTED, CONFLICT, SUPERSEDED, UNKNOWN = (
     "keep",
     "landed",
     "partial",
     "landed-changed",
+    "reverted",
     "conflict",
     "superseded",
     "unknown",
 )
-VERDICTS = (KEEP, LANDED, PARTIAL, CHANGED, CONFLICT, SUPERSEDED, UNKNOWN)
+VERDICTS = (KEEP, LANDED, PARTIAL, CHANGED, REVERTED, CONFLICT, SUPERSEDED, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Unit:
     """One thing a patch changes: a definition of a Python file, or a hunk of any other.
 
     ``state``: what the new release has of it: ``patched``, ``old``, ``other`` or ``absent``.  ``old`` and ``new`` are
-    ``path:line``, in the pin and in the release; ``moved`` is the path it was found at when that is another one.
+    ``path:line``, in the pin and in the release; ``moved`` is the path it was found at when that is another one; ``last`` is the
+    last line of what ``new`` names.
     """
 
     name: str
@@ -29,6 +31,17 @@ class Unit:
     old: str
     new: str = ""
     moved: str = ""
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the release's history says of the patch's upstream references: the commit that carries one, the commit that took it
+    back, and later commits that touched the lines; each as a person quotes it."""
+
+    carries: str = ""
+    reverted: str = ""
+    later: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,10 @@ class Signals:
     lines: bool
     probe: bool | None = None
     why: str = ""
+    offset: bool = False
+    lost: tuple[str, ...] = ()
+    past: Past | None = None
+    searched: bool = True
 
 
 @dataclass(frozen=True, slots=True)

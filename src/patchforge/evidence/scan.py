@@ -9,10 +9,11 @@ from patchforge.engine.locking import scopes_of
 from patchforge.engine.model import Entry, FileState, Plan, Reader, Step
 from patchforge.engine.place import Options
 from patchforge.engine.plan import plan_series
-from patchforge.engine.probes import source_probe
+from patchforge.engine.probes import probe_holds
 from patchforge.engine.reverse import reversed_patch
 from patchforge.evidence.merge import merged
-from patchforge.evidence.model import LANDED, Signals, Verdict
+from patchforge.evidence.model import LANDED, Past, Signals, Unit, Verdict
+from patchforge.evidence.needs import lost_names
 from patchforge.evidence.units import Release, units_of
 from patchforge.evidence.verdict import judge
 from patchforge.headers.probe import Probe
@@ -24,8 +25,13 @@ def scan(
     release: Release,
     probes: dict[str, Probe],
     progress: Callable[[str, int, int], None] | None = None,
+    past: Callable[[str, tuple[Unit, ...]], Past | None] = lambda name, units: None,
+    package: str = "",
 ) -> list[Verdict]:
-    """Judge every patch of ``old``, a plan without failure on the pin, against ``release``."""
+    """Judge every patch of ``old``, a plan without failure on the pin, against ``release``.
+
+    ``past`` gives what history says of a patch; ``package`` is the name modules of the tree are imported under.
+    """
     reverses = _reverses(patches, release.read)
     now: dict[str, FileState | None] = {}
 
@@ -34,24 +40,26 @@ def scan(
             now[path] = release.read(path)
         return now[path]
 
-    survivors = Release(read, release.paths)
+    survivors = Release(read, release.paths, release.complete)
     verdicts = []
     for number, (patch, result) in enumerate(zip(patches, old.results, strict=True)):
         if progress is not None:
             progress(patch.name, number, len(patches))
         plan = plan_series([Entry(patch, _scopes(patch, result.steps))], read)
+        pairs = list(zip(patch.files, result.steps, strict=True))
+        units = tuple(unit for change, step in pairs for unit in units_of(change, step, survivors))
         signals = Signals(
             forward=plan.failure is None,
             reverse=reverses[patch.name],
             merge=_merge(result.steps, read),
-            units=tuple(
-                unit
-                for change, step in zip(patch.files, result.steps, strict=True)
-                for unit in units_of(change, step, survivors)
-            ),
+            units=units,
             lines=_lines(patch, result.steps, read),
-            probe=_probe(probes.get(patch.name), release.read),
+            probe=probe_holds(probes.get(patch.name), release.read, package),
             why=plan.failure.message if plan.failure is not None else "",
+            offset=bool(plan.results[0].offsets),
+            lost=tuple(name for change, step in pairs for name in lost_names(change, step, read)),
+            past=past(patch.name, units),
+            searched=release.complete(),
         )
         verdict = judge(patch.name, signals, _proves(patch))
         verdicts.append(verdict)
@@ -139,10 +147,3 @@ def _lines(patch: Patch, steps: tuple[Step, ...], read: Reader) -> bool:
             ):
                 return False
     return counted > 0
-
-
-def _probe(probe: Probe | None, read: Reader) -> bool | None:
-    if probe is None or probe.kind != "source":
-        return None
-    state = read(probe.where)
-    return source_probe(probe, state.data if state is not None else None)

@@ -19,10 +19,11 @@ _C_LIKE = (".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".hpp", ".inl", ".js", ".ts
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release to look in: a reader of its files, and all its paths (for what was moved)."""
+    """A release to look in: a reader of its files, all its paths (for what was moved), and whether those are really all."""
 
     read: Reader
     paths: Callable[[], Iterable[str]]
+    complete: Callable[[], bool] = lambda: True
 
 
 def units_of(change: FileDiff, step: Step, release: Release) -> list[Unit]:
@@ -68,12 +69,12 @@ def _definition_unit(
             state = "patched"
         elif old is not None and new.says == old.says:
             state = "old"
-        return Unit(name, state, where, f"{step.path}:{new.first}")
+        return Unit(name, state, where, f"{step.path}:{new.first}", last=new.last)
     if patched is None:
         return Unit(name, "patched", where, step.path)  # the patch removes it, and it is gone
     moved = _elsewhere(name, patched, step.path, release)
     if moved is not None:
-        return Unit(name, "patched", where, f"{moved[0]}:{moved[1]}", moved[0])
+        return Unit(name, "patched", where, f"{moved[0]}:{moved[1]}", moved[0], moved[2])
     return Unit(name, "old" if old is None else "absent", where)
 
 
@@ -93,8 +94,8 @@ def _body_unit(
     return Unit(name, state, where, path)
 
 
-def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> tuple[str, int] | None:
-    """Another module that has the patched definition, word for word: its path and line."""
+def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> tuple[str, int, int] | None:
+    """Another module that has the patched definition, word for word: its path, first and last line."""
     last = name.rpartition(".")[2].encode()
     if len(patched.says) < 80:
         return None  # too little to be sure that it is the same one
@@ -106,7 +107,7 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
             continue
         for definition in (definitions(state.data) or {}).values():
             if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:
-                return other, definition.first
+                return other, definition.first, definition.last
     return None
 
 
@@ -133,7 +134,8 @@ def _hunk_unit(change: FileDiff, hunk: Hunk, number: int, step: Step, new: FileS
     state = "patched" if has_new and not has_old else "old" if has_old and not has_new else "other"
     if has_new and has_old:  # one holds the other: the longer one says more
         state = "patched" if len(patched) > len(old) else "old"
-    return Unit(name, state, where, f"{step.path}:{_line(new, hunk) or 1}")
+    first = _line(new, hunk) or 1
+    return Unit(name, state, where, f"{step.path}:{first}", last=first + max(len(hunk.new) - 1, 0))
 
 
 def _line(new: FileState, hunk: Hunk) -> int | None:

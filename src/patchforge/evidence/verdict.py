@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from patchforge.evidence.model import CHANGED, CONFLICT, KEEP, LANDED, PARTIAL, Signals, Unit, Verdict
+from patchforge.evidence.model import (
+    CHANGED,
+    CONFLICT,
+    KEEP,
+    LANDED,
+    PARTIAL,
+    REVERTED,
+    SUPERSEDED,
+    UNKNOWN,
+    Past,
+    Signals,
+    Unit,
+    Verdict,
+)
 
 
 def judge(name: str, signals: Signals, proves: bool) -> Verdict:
@@ -16,8 +29,35 @@ def judge(name: str, signals: Signals, proves: bool) -> Verdict:
     elif signals.probe is True and verdict in (KEEP, CONFLICT):
         reason += "; yet its probe holds on the release: look at it"
         verdict, confidence = CHANGED, "low"
+    if signals.lost and verdict == KEEP:
+        confidence = "medium"
+        reason += f"; but the release no longer has what it uses: {', '.join(signals.lost)}"
+    if not signals.searched and verdict == CONFLICT and any(unit.state == "absent" for unit in signals.units):
+        verdict, confidence = UNKNOWN, "low"
+        reason = (
+            "what it changes is gone from its file, and not the whole release was searched for it: give the whole wheel"
+        )
+    if signals.past is not None:
+        verdict, confidence, reason = _remembered(verdict, confidence, reason, signals.past)
     evidence = tuple((unit.old, unit.new) for unit in signals.units if unit.new)
     return Verdict(name, verdict, confidence, reason, signals, evidence)
+
+
+def _remembered(verdict: str, confidence: str, reason: str, past: Past) -> tuple[str, str, str]:
+    """What history adds: it can lower, and name; it never makes a patch landed."""
+    if past.reverted:
+        if verdict in (KEEP, CONFLICT):
+            return REVERTED, confidence, f"{reason}; upstream had it and took it back: {past.reverted}"
+        if verdict in (LANDED, CHANGED, PARTIAL):
+            return CHANGED, "low", f"{reason}; but upstream took it back: {past.reverted}"
+    if past.later and verdict == LANDED:
+        named = ", ".join(past.later[:3])
+        return LANDED, "medium" if confidence == "high" else confidence, f"{reason}; touched since by {named}"
+    if past.carries and verdict == CONFLICT:
+        return SUPERSEDED, "medium", f"upstream solved it in its own way: {past.carries}; {reason}"
+    if past.carries:
+        reason += f"; the release carries {past.carries}"
+    return verdict, confidence, reason
 
 
 def _judge(s: Signals, proves: bool) -> tuple[str, str, str]:

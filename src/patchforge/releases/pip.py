@@ -18,15 +18,16 @@ _CREDENTIALS = re.compile(r"(https?://)[^/@\s]+@")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A release as the index describes it."""
+    """A release as the index describes it; ``url`` is its wheel's, without credentials."""
 
     name: str
     version: str
     wheel: Wheel
     requires_python: str | None
+    url: str
 
 
-def _run(arguments: list[str], what: str) -> None:
+def _run(arguments: list[str], what: str) -> str:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -34,6 +35,7 @@ def _run(arguments: list[str], what: str) -> None:
         raise Refused(f"cannot start pip: {error}", reason="pip") from error
     if done.returncode:
         raise Refused(f"pip could not {what}: {_last_error(done.stderr)}", reason="pip", hint=_hint(done.stderr))
+    return done.stdout
 
 
 def _last_error(text: str) -> str:
@@ -109,4 +111,14 @@ def find(name: str, version: str) -> Found:
         raise InputError(f"the index has {metadata['name']} {metadata['version']}, not {name}=={version}", reason="pin")
     if sha is None:
         raise Refused("the index gives no sha256 for the wheel", reason="pip", hint="write pin.toml by hand")
-    return Found(metadata["name"], version, Wheel(unquote(file), sha), metadata.get("requires_python"))
+    url = _CREDENTIALS.sub(r"\1", item["download_info"]["url"])
+    return Found(metadata["name"], version, Wheel(unquote(file), sha), metadata.get("requires_python"), url)
+
+
+def listed(name: str) -> list[str]:
+    """The versions of ``name`` the index has for this interpreter, as pip lists them."""
+    said = _run(["index", "versions", name], f"list the versions of {name}")
+    match = re.search(r"^Available versions: (.*)$", said, re.MULTILINE)
+    if match is None:
+        raise Refused(f"pip listed no versions of {name}", reason="pip", hint="name the releases: --against VERSION")
+    return [version.strip() for version in match[1].split(",")]

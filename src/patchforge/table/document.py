@@ -61,12 +61,12 @@ def make_table(series: Series, schema: Schema) -> Table:
 
 def _row(number: int, file: PatchFile, header: Header) -> Row:
     keys = ("Kind", "What", "Upstream", "Retires-when", "Env")
-    cells = tuple((_cell(header.get(key)), header.line_of(key)) for key in keys)
-    texts = [str(number), f"[{_cell(file.name)}]({file.label})", *(text for text, _ in cells)]
+    cells = tuple((cell(header.get(key)), header.line_of(key)) for key in keys)
+    texts = [str(number), f"[{cell(file.name)}]({file.label})", *(text for text, _ in cells)]
     return Row(file.name, f"| {' | '.join(texts)} |".replace("|  |", "| |"), cells)
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """``text`` as one Markdown table cell."""
     return re.sub(r"([\\|<>*`\[\]])", r"\\\1", " ".join(text.split()))
 
