@@ -26,6 +26,8 @@ COMMANDS = {
     "mv": "mv",
     "graph": "graph",
     "retire-scan": "retire_scan",
+    "serve": "serve",
+    "health": "health",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

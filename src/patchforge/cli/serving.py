@@ -1,0 +1,164 @@
+"""The work of ``serve`` and ``health``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from patchforge import resources
+from patchforge.cli import targets
+from patchforge.cli.session import print_report
+from patchforge.errors import InputError, ManyProblems, PatchforgeError, TreeError
+from patchforge.reports.model import Report
+from patchforge.series.project import Series
+from patchforge.serving.configuration import Configuration
+from patchforge.serving.document import read_document
+from patchforge.serving.installed import Installed, read_installed
+from patchforge.serving.table import Table, build_table
+from patchforge.tree.target import Target
+
+MODES = "modes.yaml"
+
+
+def load_table(file: Path | None) -> Table:
+    """The table that ships, or ``file``, checked.  Raises :class:`ManyProblems` with the line of each."""
+    shipped = resources.template_bytes(MODES)
+    if file is None:
+        return build_table(read_document(shipped, f"templates/{MODES}"))
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}", reason="modes") from error
+    document = read_document(data, str(file))
+    if data != shipped:  # the one that ships is checked by the tests, and checking costs more than starting
+        from patchforge.serving.check import problems_of
+
+        schema = read_document(resources.template_bytes("modes.schema.yaml"), "modes.schema.yaml").data
+        problems = problems_of(document, schema)
+        if problems:
+            raise ManyProblems(f"{file} is no modes table", problems, reason="modes")
+    return build_table(document)
+
+
+def list_knobs(file: Path | None) -> Report:
+    """Modes and knobs, as Markdown."""
+    from patchforge.reports.serving import knobs_report
+
+    return knobs_report(load_table(file))
+
+
+def serve(
+    mode: str | None,
+    where: targets.Where,
+    assigned: tuple[str, ...],
+    file: Path | None,
+    full: bool,
+    print_only: bool,
+    format: str,
+) -> Report:
+    """Print the configuration; unless ``print_only``, verify first and become the server, so that this does not return."""
+    from patchforge.reports.serving import refused_report, serve_report
+    from patchforge.serving.resolve import find_mode, parse_overrides
+
+    table = load_table(file)
+    if mode is None:
+        names = ", ".join(f"{m.name} ({m.letter})" for m in table.modes)
+        raise InputError("which mode?", reason="usage", hint=f"modes: {names}")
+    find_mode(table, mode)
+    overrides = parse_overrides(assigned)
+    where.check()
+    series = targets.load(where)
+    environ = dict(os.environ)
+    verified = None
+    try:
+        with targets.opened(where, series, write=False) as target:
+            if target.info is None:
+                raise TreeError(f"{target.label} holds no installed distribution", reason="tree")
+            if not print_only:
+                verified = _verified(series, target, full)
+                if verified.status:
+                    return refused_report(verified)
+            installed = read_installed(series, target, table.registry)
+            site = target.root.base
+    except TreeError as error:
+        if not (print_only and error.reason == "not-installed" and where.python is None):
+            raise
+        installed, site = _uninstalled(series), None
+    configuration = _resolve(table, mode, environ, overrides, installed)
+    if print_only:
+        return serve_report(configuration, "printed")
+    if configuration.obstacles:
+        return serve_report(configuration, "refused")
+    assert site is not None and series.pin is not None and verified is not None
+    from patchforge.serving import launch
+
+    launch.check_path(environ, series.pin.root, site)
+    _check_model(table, configuration)
+    program = launch.find_program(configuration.argv[0], where.python, where.tree is not None, environ)
+    report = serve_report(configuration, "starting", program, verified)
+    print_report(report, format, where.quiet)
+    sys.stdout.flush()
+    return launch.become(program, configuration, environ)
+
+
+def _verified(series: Series, target: Target, full: bool) -> Report:
+    from patchforge.engine.verify import full_check, verify
+    from patchforge.reports.verifying import verify_report
+
+    found = verify(series, target)
+    extra = tuple(full_check(target, {f.path for f in found.files})) if full else ()
+    return verify_report("serve", found, target.label, targets.shown(target.label), extra)
+
+
+def _uninstalled(series: Series) -> Installed:
+    """What can be said of a server whose distribution is not installed here."""
+    from patchforge.serving.installed import series_knobs
+
+    assert series.pin is not None
+    patches = frozenset(patch.name for patch in series.patches)
+    return Installed(series.pin.distribution, series.pin.version, patches, None, series_knobs(series))
+
+
+def _resolve(
+    table: Table,
+    mode: str,
+    environ: Mapping[str, str],
+    overrides: list[tuple[str, str]],
+    installed: Installed,
+) -> Configuration:
+    """Resolve, and see to it that nothing said about it holds the key."""
+    from patchforge.serving.machine import look
+    from patchforge.serving.resolve import resolve
+    from patchforge.serving.secret import hidden_error, known_keys
+
+    path = dict(overrides).get(table.security.key_file) or environ.get(table.security.key_file)
+    try:
+        return resolve(table, mode, environ, overrides, installed, look(environ))
+    except PatchforgeError as error:
+        for key in known_keys(environ, table.security.key, path):
+            hidden_error(error, key)
+        raise
+
+
+def _check_model(table: Table, configuration: Configuration) -> None:
+    """A model named by a path must be there: the engine would look for it on the hub, minutes later."""
+    model = next((s.text for s in configuration.settings if s.name == table.security.model), "")
+    if not model.startswith(("/", "./", "../")) or (Path(model) / "config.json").is_file():
+        return
+    raise InputError(
+        f"{table.security.model}={model} is no directory with a config.json",
+        reason="model",
+        hint="mount the model there, or name where it lies",
+    )
+
+
+def health(host: str | None, port: int | None, timeout: float) -> Report:
+    """Ask the server."""
+    from patchforge.reports.serving import health_report
+    from patchforge.serving.health import ask
+    from patchforge.serving.resolve import listening
+
+    address, number = listening(load_table(None), os.environ)
+    return health_report(ask(host or address, port or number, timeout))
