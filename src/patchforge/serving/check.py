@@ -5,14 +5,14 @@ jsonschema is imported here and only when a document must be checked: the one th
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchforge.errors import Problem
 from patchforge.serving.document import Document, Place
 from patchforge.serving.expressions import condition_names, names
-from patchforge.serving.table import FACTS
+from patchforge.serving.table import FACTS, build_knob
+from patchforge.serving.values import WrongValue, nearest, parse_value, show
 
 
 def problems_of(document: Document, schema: Mapping[str, Any]) -> list[Problem]:
@@ -98,6 +98,7 @@ def _meaning(document: Document) -> Iterator[Problem]:
                     "modes",
                 )
         above.append(name)
+        yield from _defaults(document, name, knob)
     for section in ("conflicts", "requires", "notes"):
         for number, rule in enumerate(data.get(section, ())):
             for used in condition_names(rule["when"]):
@@ -132,8 +133,19 @@ def _modes(document: Document, unknown: Any, known: list[str]) -> Iterator[Probl
             yield Problem(text, document.label, document.line(("modes", name, "profile")), None, "modes")
 
 
-def nearest(word: str, known: list[str]) -> str | None:
-    """The one of ``known`` that ``word`` was probably meant to be, whatever its case."""
-    folded = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
-    return folded[near[0]] if near else None
+def _defaults(document: Document, name: str, knob: Mapping[str, Any]) -> Iterator[Problem]:
+    """A default, or what a mode chooses, must be a value that could be typed."""
+    default = knob.get("default")
+    cases = [(("knobs", name, "default"), default)]
+    if isinstance(default, list):
+        cases = [(("knobs", name, "default", number), case["value"]) for number, case in enumerate(default)]
+    for mode, entry in document.data["modes"].items():
+        cases.append((("modes", mode, "choose"), entry.get("choose", {}).get(name)))
+    for place, value in cases:
+        if value is None or isinstance(value, Mapping) or str(value).startswith("$"):
+            continue
+        try:
+            parse_value(build_knob(name, knob), show(value))
+        except WrongValue as error:
+            text = f"{'.'.join(map(str, place))}: {error}"
+            yield Problem(text, document.label, document.line(place), error.hint, "modes")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchforge.errors import InputError
-from patchforge.serving.check import nearest
 from patchforge.serving.expressions import fill, holds
 from patchforge.serving.installed import Installed
 from patchforge.serving.table import Knob, Output, Table
-from patchforge.serving.values import show
+from patchforge.serving.values import nearest, show
 
 
 @dataclass(frozen=True, slots=True)

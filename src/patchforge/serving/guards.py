@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from patchforge.errors import Problem
-from patchforge.serving.check import nearest
 from patchforge.serving.command import Outputs
 from patchforge.serving.installed import Installed
 from patchforge.serving.secret import Secret
 from patchforge.serving.table import Knob, Security, Table
+from patchforge.serving.values import nearest
 
 # Kubernetes and old container links add these for a service with the package's name.
 _LINK = re.compile(r"_(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)\Z")

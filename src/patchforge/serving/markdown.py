@@ -21,22 +21,19 @@ def table_lines(table: Table) -> list[str]:
         what = knob.what + "".join(f" Needs `{name}`." for name in knob.patches)
         if knob.applies:
             what += f" Counts with {_condition(knob.applies)}."
-        cells = (f"`{knob.name}`", what, allowed(knob), _default(knob), "<br>".join(_output(o) for o in knob.becomes))
-        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        becomes = "<br>".join(_output(output) for output in knob.becomes)
+        lines.append(_row(f"`{knob.name}`", what, allowed(knob), _default(knob), becomes))
     lines += ["", "| refused | because | instead |", "| --- | --- | --- |"]
     for rule in table.conflicts:
-        cells = (_condition(rule.when), rule.text, rule.instead or "")
-        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        lines.append(_row(_condition(rule.when), rule.text, rule.instead or ""))
     for rule in table.requires:
         text = "needs the patch " + ", ".join(f"`{name}`" for name in rule.patches)
-        lines.append(
-            "| " + " | ".join(_cell(cell) for cell in (_condition(rule.when), text, rule.instead or "")) + " |"
-        )
+        lines.append(_row(_condition(rule.when), text, rule.instead or ""))
     return lines
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _default(knob: Knob) -> str:

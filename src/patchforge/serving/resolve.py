@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from patchforge.errors import InputError, ManyProblems, Problem
-from patchforge.serving.check import nearest
 from patchforge.serving.command import outputs_of
 from patchforge.serving.configuration import Configuration, Setting
 from patchforge.serving.expressions import condition_names, fill, holds
@@ -15,7 +14,7 @@ from patchforge.serving.installed import Installed
 from patchforge.serving.machine import Machine
 from patchforge.serving.secret import read_key
 from patchforge.serving.table import Knob, Mode, Table
-from patchforge.serving.values import WrongValue, parse_value, show
+from patchforge.serving.values import WrongValue, nearest, parse_value, show
 
 SET, ENVIRONMENT, MODE, DEFAULT = "--set", "environment", "mode", "default"
 

@@ -143,7 +143,7 @@ def build_table(document: Document) -> Table:
     security, registry = data["security"], data.get("registry")
     return Table(
         modes=tuple(_mode(name, entry) for name, entry in data["modes"].items()),
-        knobs=tuple(_knob(name, entry) for name, entry in data["knobs"].items()),
+        knobs=tuple(build_knob(name, entry) for name, entry in data["knobs"].items()),
         security=Security(
             security["key"],
             security["key-file"],
@@ -176,7 +176,8 @@ def _mode(name: str, entry: Mapping[str, Any]) -> Mode:
     )
 
 
-def _knob(name: str, entry: Mapping[str, Any]) -> Knob:
+def build_knob(name: str, entry: Mapping[str, Any]) -> Knob:
+    """One entry of ``knobs``."""
     default = entry.get("default")
     cases = default if isinstance(default, list) else [] if default is None else [{"value": default}]
     return Knob(

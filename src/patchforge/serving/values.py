@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from typing import Any
 
-from patchforge.serving.check import nearest
 from patchforge.serving.table import Knob
 
 OFF = "off"
@@ -77,7 +77,7 @@ def allowed(knob: Knob) -> str:
         return "one of: " + ", ".join(str(value) for value in knob.values)
     if knob.kind in ("integer", "number"):
         step = f", a multiple of {knob.multiple}" if knob.multiple else ""
-        return f"{knob.minimum:g} to {_plain(knob.maximum)}{step}{off}"
+        return f"{_plain(knob.minimum)} to {_plain(knob.maximum)}{step}{off}"
     return ("flags, quoted as in a shell" if knob.kind == "arguments" else "text") + off
 
 
@@ -94,3 +94,10 @@ def show(value: Any) -> str:
     if isinstance(value, tuple):
         return shlex.join(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def nearest(word: str, known: list[str]) -> str | None:
+    """The one of ``known`` that ``word`` was probably meant to be, whatever its case."""
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
