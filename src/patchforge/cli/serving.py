@@ -78,7 +78,7 @@ def serve(
                 raise TreeError(f"{target.label} holds no installed distribution", reason="tree")
             if not print_only:
                 verified = _verified(series, target, full)
-                if verified.status:
+                if verified.status or verified.fields["source"] != "lock":
                     return refused_report(verified)
             installed = read_installed(series, target, table.registry)
             site = target.root.base

@@ -84,13 +84,17 @@ def _command_lines(argv: list[str]) -> list[str]:
 
 
 def refused_report(verified: Report) -> Report:
-    """The tree is not what the lock says, so nothing was started."""
+    """The tree is not what the lock says, or there is no lock of this series, so nothing was started."""
     problems = verified.problems
-    if not problems:
+    if not problems and verified.fields["source"] != "lock":
+        hint = "write it where the patches are reviewed, with 'patchforge lock'"
+        problems = (Problem("no lock.toml vouches for this series", hint=hint, reason="lock"),)
+    elif not problems:
         text = "the series is not applied to the installed tree"
         problems = (Problem(text, hint="run 'patchforge apply'", reason="not-applied"),)
     blocks = (*verified.blocks, Line("the server was not started", "bad"))
-    return replace(verified, fields={**verified.fields, "outcome": "refused"}, blocks=blocks, problems=problems)
+    fields = {**verified.fields, "outcome": "refused"}
+    return replace(verified, status=1, fields=fields, blocks=blocks, problems=problems)
 
 
 def knobs_report(table: Table) -> Report:

@@ -70,7 +70,8 @@ def _meaning(document: Document) -> Iterator[Problem]:
                 "modes",
             )
             return
-        near = nearest(name, known)
+        # Knobs are in capitals and facts in small letters, and one is not meant for the other.
+        near = nearest(name, [k for k in known if k.isupper() == name.isupper()])
         hint = f"did you mean '{near}'?" if near else f"facts: {', '.join(FACTS)}"
         yield Problem(f"{where}: no knob or fact '{name}'", document.label, line, hint, "modes")
 
@@ -136,7 +137,7 @@ def _modes(document: Document, unknown: Any, known: list[str]) -> Iterator[Probl
 def _defaults(document: Document, name: str, knob: Mapping[str, Any]) -> Iterator[Problem]:
     """A default, or what a mode chooses, must be a value that could be typed."""
     default = knob.get("default")
-    cases = [(("knobs", name, "default"), default)]
+    cases: list[tuple[Place, Any]] = [(("knobs", name, "default"), default)]
     if isinstance(default, list):
         cases = [(("knobs", name, "default", number), case["value"]) for number, case in enumerate(default)]
     for mode, entry in document.data["modes"].items():

@@ -125,12 +125,12 @@ def _normal(word: str) -> str:
 
 
 def check_key_free(
-    key: Secret | None, argv: Iterable[str], env: Iterable[tuple[str, str]], problems: list[Problem]
+    key: Secret | None, texts: Iterable[str], env: Iterable[tuple[str, str]], problems: list[Problem]
 ) -> None:
-    """The key stands in no word of the command, which everybody on the machine can read."""
+    """The key stands in no word of the command, which everybody on the machine can read, and in no setting, which is printed."""
     if key is None:
         return
-    if any(key.within(word) for word in argv) or any(key.within(value) for _, value in env):
+    if any(key.within(text) for text in texts) or any(key.within(value) for _, value in env):
         problems.append(
             Problem("a setting holds the API key", hint="the key belongs in its variable or file alone", reason="key")
         )

@@ -74,7 +74,7 @@ def resolve(
     check_environment(table, knobs, outputs, environ, key, installed, problems)
     shadows = check_extra(table, knobs, extra, problems)
     argv = (*outputs.program, *outputs.flags, *extra)
-    check_key_free(key, argv, outputs.env, problems)
+    check_key_free(key, (*argv, *(setting.text for setting in settings)), outputs.env, problems)
     if problems:
         raise _refused(problems)
     notes = [*_notes(table, asked, mode, values, settings, installed, machine), *shadows]
