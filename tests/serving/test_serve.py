@@ -301,3 +301,18 @@ def test_quiet_still_starts(place: Place) -> None:
     ran = place.serve("cpu", "-q")
     started(ran)
     assert ran.text == ""
+
+
+def test_a_bug_leaves_no_key_in_its_log(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(environ: dict[str, str]) -> None:
+        raise ZeroDivisionError(f"with {environ['VLLM_API_KEY']} in it")
+
+    monkeypatch.setattr("patchforge.cli.serving.look", broken)
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place.base / "cache"))
+    assert cli.run(["serve", "cpu", "--project", str(place.project), "--tree", str(place.site)]) == 3
+    (log,) = (place.base / "cache/patchforge").glob("crash-*.log")
+    text = log.read_text() + "".join(capsys.readouterr())
+    assert "ZeroDivisionError: with *** in it" in text and KEY not in text

@@ -24,7 +24,7 @@ def command(
     format: o.FormatOption = o.Format.text,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Ask the running server whether it is well, as a container's health check."""
+    """Ask the running server whether it is well."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import traceback
 from pathlib import Path
 
 from patchforge import resources
@@ -12,10 +12,15 @@ from patchforge.cli import targets
 from patchforge.cli.session import print_report
 from patchforge.errors import InputError, ManyProblems, PatchforgeError, TreeError
 from patchforge.reports.model import Report
+from patchforge.reports.serving import health_report, knobs_report, refused_report, serve_report
 from patchforge.series.project import Series
+from patchforge.serving import launch
 from patchforge.serving.configuration import Configuration
 from patchforge.serving.document import read_document
-from patchforge.serving.installed import Installed, read_installed
+from patchforge.serving.installed import Installed, read_installed, series_knobs
+from patchforge.serving.machine import look
+from patchforge.serving.resolve import find_mode, listening, parse_overrides, resolve
+from patchforge.serving.secret import hidden_error, known_keys
 from patchforge.serving.table import Table, build_table
 from patchforge.tree.target import Target
 
@@ -44,8 +49,6 @@ def load_table(file: Path | None) -> Table:
 
 def list_knobs(file: Path | None) -> Report:
     """Modes and knobs, as Markdown."""
-    from patchforge.reports.serving import knobs_report
-
     return knobs_report(load_table(file))
 
 
@@ -58,19 +61,47 @@ def serve(
     print_only: bool,
     format: str,
 ) -> Report:
-    """Print the configuration; unless ``print_only``, verify first and become the server, so that this does not return."""
-    from patchforge.reports.serving import refused_report, serve_report
-    from patchforge.serving.resolve import find_mode, parse_overrides
+    """Print the configuration; unless ``print_only``, verify first and become the server, so that this does not return.
 
+    Nothing this raises holds the key: no refusal, and no traceback of a bug, which would go into a log.
+    """
     table = load_table(file)
     if mode is None:
         names = ", ".join(f"{m.name} ({m.letter})" for m in table.modes)
         raise InputError("which mode?", reason="usage", hint=f"modes: {names}")
+    environ = dict(os.environ)
+    overrides: list[tuple[str, str]] = []
+    try:
+        overrides += parse_overrides(assigned)
+        return _serve(table, mode, where, overrides, environ, full, print_only, format)
+    except Exception as error:
+        path = dict(overrides).get(table.security.key_file) or environ.get(table.security.key_file)
+        keys = known_keys(environ, table.security.key, path)
+        if isinstance(error, PatchforgeError):
+            for key in keys:
+                hidden_error(error, key)
+            raise
+        trace = "".join(traceback.format_exception(error))
+        if not any(key.within(trace) for key in keys):
+            raise
+        for key in keys:
+            trace = key.hide(trace)
+    raise RuntimeError(f"with the key taken out:\n{trace}")
+
+
+def _serve(
+    table: Table,
+    mode: str,
+    where: targets.Where,
+    overrides: list[tuple[str, str]],
+    environ: dict[str, str],
+    full: bool,
+    print_only: bool,
+    format: str,
+) -> Report:
     find_mode(table, mode)
-    overrides = parse_overrides(assigned)
     where.check()
     series = targets.load(where)
-    environ = dict(os.environ)
     verified = None
     try:
         with targets.opened(where, series, write=False) as target:
@@ -86,19 +117,16 @@ def serve(
         if not (print_only and error.reason == "not-installed" and where.python is None):
             raise
         installed, site = _uninstalled(series), None
-    configuration = _resolve(table, mode, environ, overrides, installed)
+    configuration = resolve(table, mode, environ, overrides, installed, look(environ))
     if print_only:
         return serve_report(configuration, "printed")
     if configuration.obstacles:
         return serve_report(configuration, "refused")
     assert site is not None and series.pin is not None and verified is not None
-    from patchforge.serving import launch
-
     launch.check_path(environ, series.pin.root, site)
     _check_model(table, configuration)
     program = launch.find_program(configuration.argv[0], where.python, where.tree is not None, environ)
-    report = serve_report(configuration, "starting", program, verified)
-    print_report(report, format, where.quiet)
+    print_report(serve_report(configuration, "starting", program, verified), format, where.quiet)
     sys.stdout.flush()
     return launch.become(program, configuration, environ)
 
@@ -114,32 +142,9 @@ def _verified(series: Series, target: Target, full: bool) -> Report:
 
 def _uninstalled(series: Series) -> Installed:
     """What can be said of a server whose distribution is not installed here."""
-    from patchforge.serving.installed import series_knobs
-
     assert series.pin is not None
     patches = frozenset(patch.name for patch in series.patches)
     return Installed(series.pin.distribution, series.pin.version, patches, None, series_knobs(series))
-
-
-def _resolve(
-    table: Table,
-    mode: str,
-    environ: Mapping[str, str],
-    overrides: list[tuple[str, str]],
-    installed: Installed,
-) -> Configuration:
-    """Resolve, and see to it that nothing said about it holds the key."""
-    from patchforge.serving.machine import look
-    from patchforge.serving.resolve import resolve
-    from patchforge.serving.secret import hidden_error, known_keys
-
-    path = dict(overrides).get(table.security.key_file) or environ.get(table.security.key_file)
-    try:
-        return resolve(table, mode, environ, overrides, installed, look(environ))
-    except PatchforgeError as error:
-        for key in known_keys(environ, table.security.key, path):
-            hidden_error(error, key)
-        raise
 
 
 def _check_model(table: Table, configuration: Configuration) -> None:
@@ -156,9 +161,7 @@ def _check_model(table: Table, configuration: Configuration) -> None:
 
 def health(host: str | None, port: int | None, timeout: float) -> Report:
     """Ask the server."""
-    from patchforge.reports.serving import health_report
     from patchforge.serving.health import ask
-    from patchforge.serving.resolve import listening
 
     address, number = listening(load_table(None), os.environ)
     return health_report(ask(host or address, port or number, timeout))
