@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -316,3 +317,26 @@ def test_a_bug_leaves_no_key_in_its_log(
     (log,) = (place.base / "cache/patchforge").glob("crash-*.log")
     text = log.read_text() + "".join(capsys.readouterr())
     assert "ZeroDivisionError: with *** in it" in text and KEY not in text
+
+
+def test_a_dead_engines_memory_is_given_back_before_the_start(place: Place) -> None:
+    from patchforge import resources
+
+    # A name of its own: the other tests start servers too, on the same shared memory.
+    left = Path(f"/dev/shm/patchforge_test_{uuid.uuid4().hex}.mmap")
+    file = place.base / "modes.yaml"
+    file.write_text(resources.template("modes.yaml").replace("/dev/shm/vllm_offload_*.mmap", str(left)))
+    left.write_bytes(b"x" * 4096)
+    try:
+        not_started(place.serve("cpu", "--print", "--modes", str(file)), 0)
+        assert left.exists(), "looking changes nothing"
+        with left.open("rb"):
+            ran = place.serve("cpu", "--modes", str(file))
+            started(ran)
+            assert left.exists() and str(left) not in ran.text
+        ran = place.serve("cpu", "--modes", str(file))
+        started(ran)
+        assert not left.exists()
+        assert f"removed {left}, which a dead engine left (4096 bytes)" in ran.err
+    finally:
+        left.unlink(missing_ok=True)

@@ -198,5 +198,11 @@ def test_the_programs_exist(pristine: Path, table: Table) -> None:
     assert 'if __name__ == "__main__":' in (pristine / (module.replace(".", "/") + ".py")).read_text()
 
 
+def test_the_files_a_dead_engine_leaves(pristine: Path, table: Table) -> None:
+    source = (pristine / "vllm/v1/kv_offload/cpu/shared_offload_region.py").read_text()
+    for pattern in table.leftovers:
+        assert f'f"{pattern.replace("*", "{engine_id}")}"' in source
+
+
 def test_patches_that_are_carried_are_called_as_the_table_calls_them(table: Table, added: dict[str, set[str]]) -> None:
     assert table.security.guard in added, "without it no open bind is served"

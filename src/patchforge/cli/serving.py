@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from patchforge import resources
@@ -12,12 +13,13 @@ from patchforge.cli import targets
 from patchforge.cli.session import print_report
 from patchforge.errors import InputError, ManyProblems, PatchforgeError, TreeError
 from patchforge.reports.model import Report
-from patchforge.reports.serving import health_report, knobs_report, refused_report, serve_report
+from patchforge.reports.serving import health_report, knobs_report, leftover_notes, refused_report, serve_report
 from patchforge.series.project import Series
 from patchforge.serving import launch
 from patchforge.serving.configuration import Configuration
 from patchforge.serving.document import read_document
 from patchforge.serving.installed import Installed, read_installed, series_knobs
+from patchforge.serving.leftovers import remove_leftovers
 from patchforge.serving.machine import look
 from patchforge.serving.resolve import find_mode, listening, parse_overrides, resolve
 from patchforge.serving.secret import hidden_error, known_keys
@@ -117,9 +119,11 @@ def _serve(
         if not (print_only and error.reason == "not-installed" and where.python is None):
             raise
         installed, site = _uninstalled(series), None
+    gone = [] if print_only else remove_leftovers(table.leftovers)  # before the room in shared memory is looked at
     configuration = resolve(table, mode, environ, overrides, installed, look(environ))
     if print_only:
         return serve_report(configuration, "printed")
+    configuration = replace(configuration, notes=(*leftover_notes(gone), *configuration.notes))
     if configuration.obstacles:
         return serve_report(configuration, "refused")
     assert site is not None and series.pin is not None and verified is not None

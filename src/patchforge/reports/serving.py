@@ -9,6 +9,7 @@ from patchforge.errors import Problem
 from patchforge.reports.model import Block, Cell, Grid, Line, Report
 from patchforge.serving.configuration import Configuration
 from patchforge.serving.health import Health
+from patchforge.serving.leftovers import IN_USE, Leftover
 from patchforge.serving.markdown import table_lines
 from patchforge.serving.secret import HIDDEN, hidden_problem
 from patchforge.serving.table import Table
@@ -81,6 +82,12 @@ def _command_lines(argv: list[str]) -> list[str]:
         lines[-1].append(word)
     texts = [shlex.join(words) for words in lines]
     return [("" if n == 0 else "  ") + text + (" \\" if n < len(texts) - 1 else "") for n, text in enumerate(texts)]
+
+
+def leftover_notes(found: list[Leftover]) -> list[str]:
+    """What became of a dead engine's files; those in use are nobody's business."""
+    notes = [f"removed {f.path}, which a dead engine left ({f.size} bytes)" for f in found if f.removed]
+    return notes + [f"{f.path} stays: {f.why}" for f in found if not f.removed and f.why != IN_USE]
 
 
 def refused_report(verified: Report) -> Report:

@@ -131,6 +131,7 @@ class Table:
     conflicts: tuple[Rule, ...] = ()
     requires: tuple[Rule, ...] = ()
     notes: tuple[Rule, ...] = ()
+    leftovers: tuple[str, ...] = ()
 
     def knob(self, name: str) -> Knob | None:
         """The knob called ``name``."""
@@ -166,6 +167,7 @@ def build_table(document: Document) -> Table:
             Rule(e["when"], "", instead=e["instead"], patches=tuple(e["patches"])) for e in data.get("requires", ())
         ),
         notes=tuple(Rule(e["when"], e["text"]) for e in data.get("notes", ())),
+        leftovers=tuple(data.get("leftovers", ())),
     )
 
 
