@@ -22,6 +22,10 @@ SHOWN = (
     "tool_strict_level",
     "default_chat_template_kwargs",
     "limit_mm_per_prompt",
+    "headless",
+    "nnodes",
+    "node_rank",
+    "master_addr",
 )
 
 

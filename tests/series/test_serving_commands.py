@@ -26,6 +26,8 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "cpu": ("cpu", {}),
     "seen": ("single", {"VISION": "1", "ENABLE_THINKING": "0", "REQ_METRICS": "detailed", "DTYPE": "bfloat16"}),
     "spread": ("single", {"TP": "2", "KV_OFFLOAD_GB": "8", "TOOL_PARSER": "off", "REASONING_PARSER": "off"}),
+    "leader": ("batch", {"NODES": "2", "LEADER": "10.0.0.1", "PP": "2"}),
+    "worker": ("batch", {"NODES": "2", "LEADER": "10.0.0.1", "PP": "2", "NODE_RANK": "1"}),
     "open": ("cpu", {"HOST": "0.0.0.0", "VLLM_API_KEY": KEY}),
 }
 # What EXTRA_ARGS refuses, given to the parser all the same: each shows why.
@@ -81,6 +83,12 @@ def test_what_was_meant_is_read(parsed: dict[str, Any]) -> None:
     )
     assert parsed["seen"]["default_chat_template_kwargs"] == {"enable_thinking": False}
     assert parsed["seen"]["limit_mm_per_prompt"] == {"image": 1, "video": 0}
+    assert (parsed["leader"]["headless"], parsed["worker"]["headless"]) == (False, True)
+    assert (parsed["worker"]["nnodes"], parsed["worker"]["node_rank"], parsed["worker"]["master_addr"]) == (
+        2,
+        1,
+        "10.0.0.1",
+    )
     assert parsed["open"]["host"] == "0.0.0.0"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from patchforge.serving.machine import Machine, look
 
-TWO = "8.6, 24576\n9.0, 143771\n"
+TWO = "8.6, 24576, 1\n9.0, 143771, 2048\n"
 
 
 def driver(folder: Path, output: str, status: int = 0) -> dict[str, str]:
@@ -21,7 +21,8 @@ def driver(folder: Path, output: str, status: int = 0) -> dict[str, str]:
 
 def test_the_smallest_of_several(tmp_path: Path) -> None:
     found = look(driver(tmp_path / "bin", TWO), tmp_path)
-    assert (found.gpus, found.sm, found.gpu_bytes) == (2, 86, 24576 << 20)
+    assert (found.gpus, found.sm, found.gpu_bytes, found.gpu_used) == (2, 86, 24576 << 20, 2 << 30)
+    assert (found.facts()["gpu_gib"], found.facts()["gpu_used_gib"]) == (24, 2)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,9 @@ def test_a_profile_becomes_the_mode_its_values_are(table: Table) -> None:
         ("long", ["SPEC=dflash2", "ATTN=FLASH_ATTN"], {}, "conflict", "only TRITON_ATTN", "leave ATTN out"),
         ("huge", ["ATTN=FLASH_ATTN"], {}, "conflict", "a backend of its own", "leave ATTN out"),
         ("single", ["KV_OFFLOAD_GB=8", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], {}, "conflict", "the connector has registered", "leave"),
+        ("single", ["NODES=2"], {}, "conflict", "several machines need the address", "set LEADER"),
+        ("single", ["NODES=2", "LEADER=a", "NODE_RANK=2"], {}, "conflict", "ranks count from 0", "lower NODE_RANK"),
+        ("single", ["PP=3"], {}, "value", "PP (--set): '3'", "one of: 1, 2, 4"),
         ("long", [], {"CTX": "huge"}, "conflict", "the mode long and CTX=huge (environment) do not go together", "the mode huge"),
         ("huge", ["CTX=fast"], {}, "conflict", "CTX=fast (--set)", "the mode single"),
         ("quoting", ["DFLASH_TOKENS=7"], {}, "conflict", "DFLASH_TOKENS=7 (--set)", "the mode single"),
@@ -348,6 +351,27 @@ def test_ignored_and_shadowed_controls_are_named(table: Table) -> None:
     assert not any("--seed" in note for note in notes)
     notes = go(table, "batch", PREFIX_CAHCE="1").notes
     assert "PREFIX_CAHCE is set in the environment and is no knob; PREFIX_CACHE is one" in notes
+
+
+def test_several_machines(table: Table) -> None:
+    words = ("TP=4", "PP=2", "NODES=2", "LEADER=leader.example")
+    few = replace(BIG, gpus=4)
+    leader = go(table, "batch", *words, machine=few)
+    have = flags(leader)
+    assert (have["--tensor-parallel-size"], have["--pipeline-parallel-size"], have["--nnodes"]) == ("4", "2", "2")
+    assert (have["--node-rank"], have["--master-addr"]) == ("0", "leader.example") and "--headless" not in have
+    assert leader.obstacles == (), "the other machine's GPUs are not here"
+    worker = flags(go(table, "batch", *words, machine=few, NODE_RANK="1"))
+    assert worker["--node-rank"] == "1" and "--headless" in worker
+    (alone,) = go(table, "batch", "TP=4", "PP=2", machine=few).obstacles
+    assert "gpus=4" in alone.message and "TP=4 (--set)" in alone.message
+
+
+def test_a_gpu_in_use_is_named(table: Table) -> None:
+    assert any("in use already" in note for note in go(table, "single", machine=replace(BIG, gpu_used=3 << 30)).notes)
+    assert not any(
+        "in use already" in note for note in go(table, "single", machine=replace(BIG, gpu_used=1 << 29)).notes
+    )
 
 
 def test_extra_arguments_come_last(table: Table) -> None:

@@ -15,13 +15,17 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``gpus``: how many may be used; ``sm`` their lowest compute capability times ten; ``gpu_bytes`` the smallest memory."""
+    """``gpus``: how many may be used; ``sm`` their lowest compute capability times ten; ``gpu_bytes`` the smallest memory.
+
+    ``gpu_used`` is the most that is in use on one of them, in bytes; ``shm_bytes`` the free space of /dev/shm.
+    """
 
     gpus: int | None = None
     sm: int | None = None
     gpu_bytes: int | None = None
     shm_bytes: int | None = None
     wsl2: bool = False
+    gpu_used: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """The names conditions use; sizes in GiB beside bytes."""
@@ -30,6 +34,7 @@ class Machine:
             "sm": self.sm,
             "gpu_bytes": self.gpu_bytes,
             "gpu_gib": None if self.gpu_bytes is None else self.gpu_bytes / _GIB,
+            "gpu_used_gib": None if self.gpu_used is None else self.gpu_used / _GIB,
             "shm_gib": None if self.shm_bytes is None else self.shm_bytes / _GIB,
             "wsl2": self.wsl2,
         }
@@ -46,10 +51,11 @@ def look(environ: Mapping[str, str], root: Path = Path("/")) -> Machine:
     gpus = have if visible is None or have is None else min(have, len(visible))
     return Machine(
         gpus,
-        min((sm for sm, _ in rows), default=None) if rows else None,
-        min((size for _, size in rows), default=None) if rows else None,
+        min(row[0] for row in rows) if rows else None,
+        min(row[1] for row in rows) if rows else None,
         _free(root / "dev/shm"),
         _wsl2(root),
+        max(row[2] for row in rows) if rows else None,
     )
 
 
@@ -65,9 +71,9 @@ def _visible(text: str | None) -> list[str] | None:
     return found
 
 
-def _nvidia(environ: Mapping[str, str]) -> list[tuple[int, int]] | None:
-    """Compute capability and bytes of each GPU, as the driver's own tool says."""
-    words = ["nvidia-smi", "--query-gpu=compute_cap,memory.total", "--format=csv,noheader,nounits"]
+def _nvidia(environ: Mapping[str, str]) -> list[tuple[int, int, int]] | None:
+    """Compute capability, bytes and used bytes of each GPU, as the driver's own tool says."""
+    words = ["nvidia-smi", "--query-gpu=compute_cap,memory.total,memory.used", "--format=csv,noheader,nounits"]
     clean = {key: environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in environ}
     try:
         done = subprocess.run(
@@ -75,8 +81,8 @@ def _nvidia(environ: Mapping[str, str]) -> list[tuple[int, int]] | None:
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    found = re.findall(r"^\s*(\d+)\.(\d+)\s*,\s*(\d+)\s*$", done.stdout, re.MULTILINE)
-    return [(int(major) * 10 + int(minor), int(size) << 20) for major, minor, size in found] or None
+    found = re.findall(r"^\s*(\d+)\.(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*$", done.stdout, re.MULTILINE)
+    return [(int(a) * 10 + int(b), int(size) << 20, int(used) << 20) for a, b, size, used in found] or None
 
 
 def _device_nodes(root: Path) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from patchforge.serving.document import Document
 
-FACTS = ("mode", "profile", "distribution", "gpus", "sm", "gpu_gib", "gpu_bytes", "shm_gib", "wsl2")
+FACTS = ("mode", "profile", "distribution", "gpus", "sm", "gpu_gib", "gpu_bytes", "gpu_used_gib", "shm_gib", "wsl2")
 """What conditions may look at besides knobs."""
 
 Condition = Mapping[str, Any]
