@@ -20,7 +20,7 @@ def table_lines(table: Table) -> list[str]:
     for knob in table.knobs:
         what = knob.what + "".join(f" Needs `{name}`." for name in knob.patches)
         if knob.applies:
-            what += f" Counts with {_condition(knob.applies)}."
+            what += f" Only with {_condition(knob.applies)}."
         becomes = "<br>".join(_output(output) for output in knob.becomes)
         lines.append(_row(f"`{knob.name}`", what, allowed(knob), _default(knob), becomes))
     lines += ["", "| refused | because | instead |", "| --- | --- | --- |"]
