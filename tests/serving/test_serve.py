@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,39 @@ def test_wrong_input_is_status_2_and_holds_no_key(
     document = not_started(place.serve(*words, "--format", "json", **{"VLLM_API_KEY": KEY, **env}), 2)
     assert document.json["status"] == 2
     assert KEY not in ran.text + document.text
+
+
+def test_bytes_that_are_no_text(place: Place) -> None:
+    """The environment is bytes, and somebody else's."""
+    odd = {b"VLLM_\xff": b"1", b"PREFIX_CACH\xff": b"1", b"OTHER": b"\xff"}
+    env = {os.fsencode(k): os.fsencode(v) for k, v in place.environment({}).items()} | odd
+    done = subprocess.run(place.words("cpu"), capture_output=True, check=False, env=env, cwd=place.base)
+    assert done.returncode == 2
+    assert b"the environment has VLLM_\\udcff, which" in done.stderr
+    del env[b"VLLM_\xff"]
+    done = subprocess.run(place.words("cpu"), capture_output=True, check=False, env=env, cwd=place.base)
+    assert done.returncode == 0, done.stderr
+    env[b"MODEL"] = b"/models/\xff"
+    done = subprocess.run(place.words("cpu"), capture_output=True, check=False, env=env, cwd=place.base)
+    assert done.returncode == 2 and b"cannot be printed" in done.stderr
+
+
+def test_a_user_who_may_write_nothing(place: Place) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv to become another user")
+    become = ["setpriv", "--reuid=65532", "--regid=65532", "--clear-groups"]
+    for folder in [place.base, *place.base.parents]:
+        if "pytest" in str(folder):
+            folder.chmod(0o755)
+    env = place.environment({"HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"})
+    seen = [sys.executable, "-c", f"import os, patchforge; os.listdir({str(place.base)!r})"]
+    if subprocess.run([*become, *seen], capture_output=True, check=False, env=env, cwd="/").returncode:
+        pytest.skip("the interpreter, patchforge or the folder of the test is closed to other users")
+    (place.base / "bin/vllm").write_text("#!/bin/sh\nid -u\n")
+    done = subprocess.run(
+        [*become, *place.words("cpu", "-q")], capture_output=True, text=True, check=False, env=env, cwd="/"
+    )
+    assert (done.stdout, done.stderr) == ("65532\n", "")
 
 
 def test_a_knob_a_patch_adds(place: Place) -> None:

@@ -86,7 +86,8 @@ def check_environment(
         hint = f"did you mean {near}?" if near else f"{table.registry.file} lists those it knows"
         if _LINK.search(name):
             hint = "a cluster adds it for a service of that name: set enableServiceLinks to false"
-        text = f"the environment has {name}, which {installed.distribution} {installed.version} does not know"
+        shown = name.encode("ascii", "backslashreplace").decode()  # a name may be any bytes, and not all can be printed
+        text = f"the environment has {shown}, which {installed.distribution} {installed.version} does not know"
         problems.append(Problem(text, hint=hint, reason="environment"))
     for name in sorted(environ):
         # It is known, and what a cluster puts there is an address.

@@ -272,7 +272,7 @@ def _near_misses(knobs: tuple[Knob, ...], environ: Mapping[str, str]) -> list[st
     names = [knob.name for knob in knobs]
     notes = []
     for name in sorted(environ):
-        if name in names or not environ[name]:
+        if name in names or not environ[name] or not name.isprintable():
             continue
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.86)
         if near and len(name) > 4:
