@@ -56,8 +56,7 @@ def test_well(port: int) -> None:
     status, out, _ = health(PORT=str(port), VLLM_API_KEY="0123456789abcdef")
     assert (status, out) == (0, f"http://127.0.0.1:{port}/health: well\n")
     assert Handler.seen == [("/health", None)], "the key is not sent about"
-    for host in ("0.0.0.0", "127.0.0.1", "localhost"):
-        assert health(PORT=str(port), HOST=host)[0] == 0
+    assert health(PORT=str(port), HOST="0.0.0.0")[0] == 0
     assert health("--port", str(port), "--host", "127.0.0.1", PORT="1", HOST="nowhere.invalid")[0] == 0
 
 
