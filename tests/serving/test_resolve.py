@@ -206,6 +206,7 @@ def test_a_profile_becomes_the_mode_its_values_are(table: Table) -> None:
         ("single", ["PP=3"], {}, "value", "PP (--set): '3'", "one of: 1, 2, 4"),
         ("long", [], {"CTX": "huge"}, "conflict", "the mode long and CTX=huge (environment) do not go together", "the mode huge"),
         ("huge", ["CTX=fast"], {}, "conflict", "CTX=fast (--set)", "the mode single"),
+        ("quoting", [], {"SPEC": "mtp"}, "conflict", "the mode quoting and SPEC=mtp (environment) do not go together", "the mode single"),
         ("quoting", ["DFLASH_TOKENS=7"], {}, "conflict", "DFLASH_TOKENS=7 (--set)", "the mode single"),
         ("single", [], {"HOST": "0.0.0.0"}, "bind", "there is no VLLM_API_KEY", "export VLLM_API_KEY=$(openssl rand -hex 24)"),
         ("single", ["HOST=::"], {}, "bind", "there is no VLLM_API_KEY", "openssl"),

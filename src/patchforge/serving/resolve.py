@@ -183,13 +183,11 @@ def _recognised(
     own = next(mode for mode in mine if mode.when is None)
     mode = next((mode for mode in mine if mode.when is not None and holds(mode.when, values)), own)
     if mode is not asked and asked is not own:
-        by = {setting.name: setting for setting in settings}
-        against = [
-            f"{name}={by[name].text} ({by[name].source})"
-            for name in (asked.when or {})
-            if by.get(name) and by[name].source in (SET, ENVIRONMENT)
-        ]
-        text = f"the mode {asked.name} and {' and '.join(against) or 'these values'} do not go together"
+        hand = [s for s in settings if s.source in (SET, ENVIRONMENT) and s.state != "ignored"]
+        # Those the mode is recognised by, or else any: one of them decided against it.
+        against = [s for s in hand if s.name in (asked.when or {})] or hand
+        shown = " and ".join(f"{s.name}={s.text} ({s.source})" for s in against)
+        text = f"the mode {asked.name} and {shown} do not go together"
         problems.append(Problem(text, hint=f"that would be the mode {mode.name}", reason="conflict"))
     return mode
 
