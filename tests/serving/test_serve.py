@@ -373,3 +373,20 @@ def test_a_dead_engines_memory_is_given_back_before_the_start(place: Place) -> N
         assert f"removed {left}, which a dead engine left (4096 bytes)" in ran.err
     finally:
         left.unlink(missing_ok=True)
+
+
+def test_the_program_knows_its_own_path(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter finds its environment by the path it was started with."""
+    called: list[tuple[str, list[str], dict[str, str]]] = []
+
+    def record(program: str, argv: list[str], env: dict[str, str]) -> None:
+        called.append((program, argv, env))
+        raise OSError(8, "Exec format error")
+
+    monkeypatch.setattr("os.execvpe", record)
+    for name, value in place.environment({"VLLM_API_KEY": KEY}).items():
+        monkeypatch.setenv(name, value)
+    assert cli.run(["serve", "cpu", "-q", "--project", str(place.project), "--tree", str(place.site)]) == 1
+    ((program, argv, env),) = called
+    assert program == argv[0] == str(place.base / "bin/vllm")
+    assert env["VLLM_API_KEY"] == KEY and not any(KEY in word for word in argv)
