@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,13 @@ def test_keys_are_found_even_where_they_are_wrong(tmp_path: Path) -> None:
     file.write_text("another key in here")
     assert known_keys({"K": KEY}, "K", str(file)) == [Secret(KEY), Secret("another key in here")]
     assert known_keys({"K": "short"}, "K", "/nowhere") == []
+
+
+def test_notes_and_obstacles_are_cleaned_too(table: Table) -> None:
+    env = {"VLLM_API_KEY": KEY}
+    made = resolve(table, "single", env, [], installed(everything(table)), BIG)
+    odd = replace(made, notes=(f"note {KEY}",), obstacles=(Problem(f"stands {KEY}", hint=KEY, reason="machine"),))
+    for outcome in ("printed", "refused"):
+        report = serve_report(odd, outcome)
+        assert KEY not in json.dumps(report.document()) and len(report.problems) == len(report.notes) == 1
+        assert report.notes == ("note ***",) and report.problems[0].message == "stands ***"
