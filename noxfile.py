@@ -41,7 +41,9 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The fast tests: no network, under two minutes on two cores."""
     install(session, "dev")
-    folders = [f"tests/{name}" for name in ("unit", "differential", "fuzz", "crash", "cli", "branch", "evidence")]
+    folders = [
+        f"tests/{name}" for name in ("unit", "differential", "fuzz", "crash", "cli", "branch", "evidence", "serving")
+    ]
     session.run("pytest", "-q", "-n", "2", "--dist", "worksteal", *(session.posargs or folders))
 
 

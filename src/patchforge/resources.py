@@ -41,3 +41,8 @@ def schema() -> dict[str, Any]:
 def template(name: str) -> str:
     """The text of a shipped template."""
     return _file(f"templates/{name}").read_text("utf-8")
+
+
+def template_bytes(name: str) -> bytes:
+    """The bytes of a shipped template."""
+    return _file(f"templates/{name}").read_bytes()

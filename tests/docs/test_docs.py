@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -86,3 +87,27 @@ def test_every_dependency_has_its_reason() -> None:
 def test_the_locks_name_no_index() -> None:
     for path in (ROOT / "requirements").iterdir():
         assert not re.search(r"https?://|--index|--find-links|--trusted", path.read_text()), path.name
+
+
+def test_the_serving_page_has_the_table_as_it_is() -> None:
+    from patchforge.serving.document import read_document
+    from patchforge.serving.markdown import table_lines
+    from patchforge.serving.table import build_table
+
+    text = (ROOT / "docs/serving.md").read_text()
+    shown = text.partition("<!-- patchforge:knobs -->\n")[2].partition("<!-- /patchforge:knobs -->")[0]
+    table = build_table(read_document(resources.template_bytes("modes.yaml"), "templates/modes.yaml"))
+    want = "\n".join(table_lines(table))
+    assert shown.strip() == want, "put what 'patchforge serve --knobs' prints between the markers"
+
+
+def test_the_serving_page_shows_what_serve_prints() -> None:
+    """What goes to standard output, or where nothing does, the errors; a warning depends on the machine that says it."""
+    text = (ROOT / "docs/serving.md").read_text()
+    blocks = re.findall(r"^\$ patchforge (serve [^\n]*--print[^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for words, shown in blocks:
+        env = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
+        command = [sys.executable, "-m", "patchforge", *words.split()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
+        assert (done.stdout or done.stderr) == shown, words

@@ -15,7 +15,7 @@ LAYERS = [
     {"diff", "headers"},
     {"series", "tree"},
     {"engine", "releases"},
-    {"table", "lint", "graph", "evidence"},
+    {"table", "lint", "graph", "evidence", "serving"},
     {"branch"},
     {"exchange"},
     {"reports"},

@@ -27,6 +27,8 @@ COMMANDS = {
     "graph": "graph",
     "retire-scan": "retire_scan",
     "radar": "radar",
+    "serve": "serve",
+    "health": "health",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 
