@@ -41,8 +41,8 @@ def test_every_command_and_option_of_the_readme_exists() -> None:
 def test_the_readme_shows_the_series_as_it_is() -> None:
     text = (ROOT / "README.md").read_text()
     series = load_series(find_project(ROOT), None)
-    block = text[text.index("apply --fetch\n#") :].split("```")[0]
-    shown = re.findall(r"^(\d+)  (\S+) +applied +(\d+) +\+(\d+) -(\d+)", block, re.MULTILINE)
+    block = text[text.index("apply --fetch\n #") :].split("```")[0]
+    shown = re.findall(r"^ *(\d+)  (\S+) +applied +(\d+) +\+(\d+) -(\d+)", block, re.MULTILINE)
     from patchforge.diff import parse_patch
 
     want = []

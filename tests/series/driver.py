@@ -11,10 +11,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 import drive_api
 import drive_bench
 import drive_engine
+import drive_knobs
+import drive_probe
+import drive_progress
+import drive_root
+import drive_sentinel
 
 
 def main(work: Path, out: Path) -> None:
-    seen = {**drive_api.collect(work), **drive_bench.collect(), **drive_engine.collect()}
+    seen = {
+        **drive_api.collect(work),
+        **drive_root.collect(work),
+        **drive_bench.collect(),
+        **drive_probe.collect(),
+        **drive_engine.collect(),
+        **drive_knobs.collect(),
+        **drive_sentinel.collect(),
+        **drive_progress.collect(work),
+    }
     out.write_text(json.dumps(seen))
 
 

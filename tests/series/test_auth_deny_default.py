@@ -1,4 +1,4 @@
-"""With a key set, nothing but the four public paths answers without it."""
+"""With a key set, nothing answers without it but four public paths, and the four a later patch of the series adds to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 from seen import Seen
 
 PUBLIC = {"/health", "/ping", "/load", "/version"}
+# Added by api-root-health.
+ASKED_FIRST = {"/", "/api/status", "/api/show", "/api/experimental/model-recommendations"}
 # A server decodes a path once before the application sees it, so these are the public path for the router too.
 SAME = {"/health/", "/version/", "/%68ealth", "/health%2f"}
 
@@ -13,7 +15,7 @@ SAME = {"/health/", "/version/", "/%68ealth", "/health%2f"}
 def test_only_the_public_paths_pass_the_middleware(seen: Seen) -> None:
     passed = {(path, m) for path, by in seen.patched["middleware"]["paths"].items() for m, ok in by.items() if ok}
     methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"]
-    assert passed == {(path, m) for path in PUBLIC | SAME for m in methods}
+    assert passed == {(path, m) for path in PUBLIC | SAME | {"", "/"} for m in methods}
 
 
 def test_pristine_lets_inference_and_metrics_through(seen: Seen) -> None:
@@ -27,7 +29,7 @@ def test_every_route_of_the_application_is_guarded(seen: Seen) -> None:
     answers = seen.patched["app"]["answers"]
     assert len(answers) > 100
     open_paths = {key.split(" ")[1] for key, status in answers.items() if status != 401}
-    assert open_paths == PUBLIC
+    assert open_paths == PUBLIC | ASKED_FIRST
     pristine = {key.split(" ")[1] for key, status in seen.pristine["app"]["answers"].items() if status != 401}
     assert {"/metrics", "/tokenize", "/invocations", "/docs", "/v1/models"} <= pristine
 
@@ -103,7 +105,7 @@ def test_the_help_says_what_is_guarded(seen: Seen) -> None:
     assert "only authenticates endpoints under" in seen.pristine["key help"]
     text = " ".join(seen.patched["key help"].split())
     assert "only authenticates" not in text
-    assert all(f"`{path}`" in text for path in PUBLIC | {"/metrics"})
+    assert all(f"`{path}`" in text for path in PUBLIC | ASKED_FIRST | {"/metrics"})
 
 
 def test_without_a_key_the_server_stays_open(seen: Seen) -> None:
