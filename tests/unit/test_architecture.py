@@ -16,7 +16,7 @@ LAYERS = [
     {"series", "tree"},
     {"engine", "releases"},
     {"table", "lint", "graph", "evidence"},
-    {"branch"},
+    {"branch", "image"},
     {"exchange"},
     {"reports"},
     {"cli"},

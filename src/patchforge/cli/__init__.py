@@ -26,6 +26,8 @@ COMMANDS = {
     "mv": "mv",
     "graph": "graph",
     "retire-scan": "retire_scan",
+    "sbom": "sbom",
+    "build-image": "build_image",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 
