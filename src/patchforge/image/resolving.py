@@ -15,7 +15,7 @@ from patchforge.errors import Refused
 from patchforge.image.requirements import head, parse_requirements
 from patchforge.series.imagepin import ImagePin
 
-_PLATFORMS = {"linux/amd64": "x86_64-manylinux_2_28", "linux/arm64": "aarch64-manylinux_2_28"}
+_MACHINES = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
 _ADDRESS = re.compile(r"(https?://)[^/\s]+")
 
 
@@ -24,17 +24,18 @@ def resolve(image: ImagePin, needs: tuple[str, ...], environment: Mapping[str, s
 
     ``environment`` is the process's; uv gets from it, and from pip's own configuration, where to look.
     """
-    platform = _PLATFORMS.get(image.platform)
-    if platform is None:
+    machine = _MACHINES.get(image.platform)
+    if machine is None:
         raise Refused(
-            f"cannot resolve for {image.platform}", reason="platform-mismatch", hint=f"known: {', '.join(_PLATFORMS)}"
+            f"cannot resolve for {image.platform}", reason="platform-mismatch", hint=f"known: {', '.join(_MACHINES)}"
         )
+    platform = f"{machine}-manylinux_{image.glibc.replace('.', '_')}"
     uv = _program(environment)
     with tempfile.TemporaryDirectory(prefix="patchforge-") as folder:
         source, target = Path(folder) / "in.txt", Path(folder) / "out.txt"
         source.write_text("".join(f"{need}\n" for need in needs))
         command = [
-            *(uv, "pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-config"),
+            *(uv, "pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"),
             *("--python-version", image.minor, "--python-platform", platform, "--index-strategy", "unsafe-best-match"),
             *("--no-emit-index-url", "--no-emit-find-links", "--only-binary", ":all:"),
             *("--output-file", str(target), str(source)),

@@ -100,7 +100,7 @@ class _Hashing:
 
     def read(self, size: int = -1) -> bytes:
         """Up to ``size`` bytes."""
-        data = self.raw.read(size)
+        data: bytes = self.raw.read(size)
         self.total.update(data)
         return data
 

@@ -67,7 +67,7 @@ def tool_layer(
 ) -> Layer:
     """The layer with patchforge and what it needs, every wheel proved by the lock's hashes."""
     found = {f"{HOME}/lib/{path}": data for path, data in tool.files().items()}
-    for wheel in download_all(lock_rows(lock), image.minor, image.platform, cache, say):
+    for wheel in download_all(lock_rows(lock), image.minor, image.platform, image.glibc, cache, say):
         _unpack(wheel, found)
     entries = _filled(found) + home_entries()
     entries += [directory(f"{HOME}/bin"), file(f"{HOME}/bin/patchforge", script(python), executable=True)]

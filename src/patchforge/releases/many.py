@@ -17,13 +17,13 @@ _MACHINES = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
 
 
 def download_all(
-    rows: tuple[Row, ...], python: str, platform: str, cache: Path, say: Callable[[str], None] | None = None
+    rows: tuple[Row, ...], python: str, platform: str, glibc: str, cache: Path, say: Callable[[str], None] | None = None
 ) -> list[Path]:
-    """One wheel for each row, for Python ``3.N`` on ``platform``, in the rows' order; kept in ``cache`` by set and by hash.
+    """One wheel for each row, in the rows' order, for Python ``3.N`` on a platform; kept in ``cache`` by set and by hash.
 
     Raises :class:`Refused` when one is missing or hashes to nothing that its row names.
     """
-    key = hashlib.sha256(repr((rows, python, platform)).encode()).hexdigest()
+    key = hashlib.sha256(repr((rows, python, platform, glibc)).encode()).hexdigest()
     folder = cache / "sets" / key
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def download_all(
             if say is not None:
                 say(f"fetching {len(rows)} wheels through pip")
             got = Path(temporary) / "wheels"
-            _fetch(rows, python, platform, got)
+            _fetch(rows, python, (platform, glibc), got)
             try:
                 os.rename(got, folder)
             except OSError:  # another run was first
@@ -39,7 +39,8 @@ def download_all(
     return [_choose(row, folder) for row in rows]
 
 
-def _fetch(rows: tuple[Row, ...], python: str, platform: str, target: Path) -> None:
+def _fetch(rows: tuple[Row, ...], python: str, place: tuple[str, str], target: Path) -> None:
+    platform, glibc = place
     machine = _MACHINES.get(platform)
     if machine is None:
         raise Refused(f"no wheels are known for {platform}", reason="platform-mismatch")
@@ -48,7 +49,7 @@ def _fetch(rows: tuple[Row, ...], python: str, platform: str, target: Path) -> N
     words += ["--implementation", "cp", "--python-version", python]
     for abi in (f"cp{python.replace('.', '')}", "abi3", "none"):
         words += ["--abi", abi]
-    for minor in range(28, 4, -1):
+    for minor in range(int(glibc.partition(".")[2]), 4, -1):
         words += ["--platform", f"manylinux_2_{minor}_{machine}"]
     words += ["--platform", f"manylinux2014_{machine}"]
     with tempfile.TemporaryDirectory(prefix="patchforge-") as folder:

@@ -14,13 +14,14 @@ FIRST_EPOCH = 315532800
 _BASE = re.compile(r"([a-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?\Z")
 _PLATFORM = re.compile(r"[a-z0-9]+/[a-z0-9_]+(/[a-z0-9]+)?\Z")
 _PYTHON = re.compile(r"3\.\d+(\.\d+)?\Z")
+_GLIBC = re.compile(r"2\.(17|2[89]|3\d)\Z")
 _APT = re.compile(r"[a-z0-9][a-z0-9+.-]+=[A-Za-z0-9.+:~-]+\Z")
 _ENV = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
 _VALUE = re.compile(r"[ !#%-\[\]-_a-~]*\Z")  # a Dockerfile would expand or end the rest
 _PATH = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9._/-]+\Z")
-KEYS = ("base", "platform", "python", "requirements", "tool", "require", "apt", "epoch", "bytecode", "env")
+KEYS = ("base", "platform", "python", "glibc", "requirements", "tool", "require", "apt", "epoch", "bytecode", "env")
 BYTECODE = ("none", "checked-hash")
 
 
@@ -28,7 +29,7 @@ BYTECODE = ("none", "checked-hash")
 class ImagePin:
     """The inputs of one flavour's image.
 
-    ``base`` is ``NAME[:TAG]@sha256:…``; ``python`` the version of the base's interpreter, ``requirements`` and ``tool`` the
+    ``base`` is ``NAME[:TAG]@sha256:…``; ``python`` and ``glibc`` are the base's, ``requirements`` and ``tool`` the
     locks of the engine and of patchforge itself, relative to the pin's directory; ``require`` what the engine's lock holds
     besides the distribution; ``apt`` Debian packages as ``NAME=VERSION``; ``epoch`` the image's date in seconds, which no file
     carries; ``bytecode`` what the patch layer holds of the changed modules.
@@ -45,6 +46,7 @@ class ImagePin:
     epoch: int = FIRST_EPOCH
     bytecode: str = "none"
     env: Mapping[str, str] = field(default_factory=dict)
+    glibc: str = "2.28"
 
     @property
     def digest(self) -> str:
@@ -104,6 +106,7 @@ def _image(name: str, value: Any, flavors: tuple[str, ...], label: str) -> Image
         epoch,
         bytecode,
         _environment(value.get("env", {}), fail),
+        text("glibc", "2.28", _GLIBC, "the base's C library, such as 2.28"),
     )
 
 
@@ -138,7 +141,7 @@ def _environment(table: Any, fail: Callable[..., InputError]) -> Mapping[str, st
 
 def dump_image(image: ImagePin) -> dict[str, Any]:
     """The table as ``pin.toml`` holds it."""
-    out: dict[str, Any] = {"base": image.base, "platform": image.platform, "python": image.python}
+    out: dict[str, Any] = {"base": image.base, "platform": image.platform, "python": image.python, "glibc": image.glibc}
     out |= {"requirements": image.requirements, "tool": image.tool}
     out |= {key: list(values) for key, values in (("require", image.require), ("apt", image.apt)) if values}
     out |= {"epoch": image.epoch, "bytecode": image.bytecode}
