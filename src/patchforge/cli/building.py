@@ -97,13 +97,15 @@ def _usage(asked: Asked) -> None:
 
 
 def _once(
-    inputs: Inputs, schema: Schema, asked: Asked, name: str, work: Path, show: Progress
+    inputs: Inputs, schema: Schema, asked: Asked, name: str, work: Path, show: Progress, fresh: bool = False
 ) -> tuple[str, tuple[LayerLine, ...], Built | None]:
     """Build into the empty directory ``work``."""
     started = datetime.now(UTC)
     if asked.backend == "oci":
         base = open_base(inputs, asked.base)
-        built = append(inputs, schema, base, _wheel(inputs, show), work / "layout", name, cache_directory(), show)
+        built = append(
+            inputs, schema, base, _wheel(inputs, show), work / "layout", name, cache_directory(), fresh, show
+        )
         digest, _, layers = write_image_files(work, inputs, asked.backend, name, asked.queue, started, built)
         return digest, layers, built
     files = build_context(inputs, name, asked.queue)
@@ -129,7 +131,7 @@ def _again(inputs: Inputs, schema: Schema, asked: Asked, name: str, first: Path,
     with tempfile.TemporaryDirectory(prefix="patchforge-check-") as folder:
         second = Path(folder) / "second" / "build"
         second.mkdir(parents=True)
-        _once(inputs, schema, asked, name, second, show)
+        _once(inputs, schema, asked, name, second, show, fresh=True)
         different = first_difference(first / "context", second / "context") if asked.backend != "oci" else None
         if different is None and asked.backend != "context":
             different = first_image_difference(first / "layout", second / "layout")

@@ -6,10 +6,13 @@ import gzip
 import hashlib
 import io
 import tarfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from patchforge.errors import Refused
+from patchforge.series.files import replace_file
 
 MTIME = 315532800
 """The time of every file, 1980-01-01: earlier ones break ZIP archives made inside the image."""
@@ -56,8 +59,10 @@ def file(path: str, data: bytes, executable: bool = False) -> Entry:
     return Entry(path, "file", data, 0o755 if executable else 0o644)
 
 
-def make_layer(owner: str, entries: Iterable[Entry]) -> Layer:
+def make_layer(owner: str, entries: Iterable[Entry], kept: Path | None = None) -> Layer:
     """Pack ``entries``, sorted by path; ``owner`` says in words whose layer it is.
+
+    ``kept`` is a directory of layers compressed before: that of a large one takes seconds.
 
     Raises :class:`Refused` for a path given twice or one that is unsafe.
     """
@@ -74,7 +79,7 @@ def make_layer(owner: str, entries: Iterable[Entry]) -> Layer:
             seen.add(name)
             archive.addfile(_info(entry, name), io.BytesIO(entry.data))
     tar = packed.getvalue()
-    blob = compress(tar)
+    blob = compress(tar) if kept is None else _kept(tar, kept)
     return Layer(owner, blob, digest_of(blob), digest_of(tar), len(tar), len(ordered))
 
 
@@ -108,13 +113,26 @@ def compress(tar: bytes) -> bytes:
     return packed.getvalue()
 
 
+def _kept(tar: bytes, folder: Path) -> bytes:
+    """The compressed form that an earlier build kept, if it is this one's; else a new one, kept."""
+    path = folder / f"{digest_of(tar + codec().encode())[7:]}.gz"
+    try:
+        blob = path.read_bytes()
+        if gzip.decompress(blob) == tar:
+            return blob
+    except (OSError, EOFError, zlib.error):
+        pass  # none, or damaged on disk
+    blob = compress(tar)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(path, blob)
+    return blob
+
+
 def codec() -> str:
     """The compressor's name and release, and the hash of what it makes of a constant.
 
     Compressed digests are equal where this is; uncompressed ones (``diff_id``) always are.
     """
-    import zlib
-
     return f"gzip-{LEVEL} zlib {zlib.ZLIB_RUNTIME_VERSION} probe {digest_of(compress(_PROBE))[7:19]}"
 
 

@@ -41,11 +41,20 @@ class Built:
 
 
 def append(
-    inputs: Inputs, schema: Schema, base: Base, wheel: Path, target: Path, name: str, cache: Path, progress: Progress
+    inputs: Inputs,
+    schema: Schema,
+    base: Base,
+    wheel: Path,
+    target: Path,
+    name: str,
+    cache: Path,
+    fresh: bool,
+    progress: Progress,
 ) -> Built:
     """Write to the empty directory ``target`` the layout of ``base`` with patchforge, project and patches on it.
 
-    Raises :class:`Refused` by name for a base that is not the pinned wheel's untouched tree.
+    ``fresh`` compresses every layer again.  Raises :class:`Refused` by name for a base that is not the pinned wheel's
+    untouched tree.
     """
     image = inputs.image
     assert inputs.series.pin is not None
@@ -61,7 +70,7 @@ def append(
     pristine = prove(nodes, found, wheel)
     progress("applying the series", 0, 0)
     patches, applied = patch_layer(inputs.series, schema, nodes, found, wheel, image.bytecode)
-    tool = tool_layer(inputs.tool, image, cache, found.python, lambda text: progress(text, 0, 0))
+    tool = tool_layer(inputs.tool, image, cache, found.python, fresh, lambda text: progress(text, 0, 0))
     layers = (tool, patches, project_layer(inputs.series))
     progress("writing the image", 0, 0)
     writer = Writer(target)

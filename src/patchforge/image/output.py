@@ -11,7 +11,7 @@ from typing import Any
 
 from patchforge.image.checks import Inputs
 from patchforge.image.context import EXECUTABLE, manifests
-from patchforge.image.layer import digest_of
+from patchforge.image.layer import digest_of, parents
 from patchforge.image.layout import read_base
 from patchforge.image.native import Built
 from patchforge.image.provenance import make_provenance
@@ -33,6 +33,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
+        for above in parents(path):
+            (folder / above).chmod(0o755)  # a builder copies the modes: they may not depend on the umask
         place.write_bytes(data)
         place.chmod(0o755 if path in EXECUTABLE else 0o644)
 

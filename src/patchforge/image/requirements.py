@@ -17,7 +17,7 @@ from patchforge.series.pin import Flavor, Pin, normalize
 _LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?==(?P<version>[A-Za-z0-9.+!_-]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _INDEX = re.compile(r"(--?(index|extra-index|find-links|trusted-host|no-index|f|i)\b|://|@ )")
-_INPUTS = re.compile(r"# inputs: sha256:([0-9a-f]{64})\Z", re.MULTILINE)
+_INPUTS = re.compile(r"# inputs: sha256:([0-9a-f]{64})$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

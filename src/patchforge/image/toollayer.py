@@ -63,15 +63,18 @@ def project_layer(series: Series) -> Layer:
 
 
 def tool_layer(
-    lock: RequirementLock, image: ImagePin, cache: Path, python: str, say: Callable[[str], None] | None = None
+    lock: RequirementLock, image: ImagePin, cache: Path, python: str, fresh: bool, say: Callable[[str], None]
 ) -> Layer:
-    """The layer with patchforge and what it needs, every wheel proved by the lock's hashes."""
+    """The layer with patchforge and what it needs, every wheel proved by the lock's hashes.
+
+    ``fresh`` uses nothing that an earlier build compressed.
+    """
     found = {f"{HOME}/lib/{path}": data for path, data in tool.files().items()}
     for wheel in download_all(lock_rows(lock), image.minor, image.platform, image.glibc, cache, say):
         _unpack(wheel, found)
     entries = _filled(found) + home_entries()
     entries += [directory(f"{HOME}/bin"), file(f"{HOME}/bin/patchforge", script(python), executable=True)]
-    return make_layer("patchforge", entries)
+    return make_layer("patchforge", entries, None if fresh else cache / "packed")
 
 
 def lock_rows(lock: RequirementLock) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
