@@ -17,6 +17,8 @@ LAYERS = [
     {"engine", "releases"},
     {"table", "lint", "graph", "evidence", "serving"},
     {"branch"},
+    {"table", "lint", "graph", "evidence"},
+    {"branch", "image"},
     {"exchange"},
     {"reports"},
     {"cli"},

@@ -29,6 +29,8 @@ COMMANDS = {
     "radar": "radar",
     "serve": "serve",
     "health": "health",
+    "sbom": "sbom",
+    "build-image": "build_image",
 }
 """Command names in the order ``--help`` lists them, and the module of each."""
 

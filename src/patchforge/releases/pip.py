@@ -28,6 +28,8 @@ class Found:
 
 
 def _run(arguments: list[str], what: str) -> str:
+def run_pip(arguments: list[str], what: str) -> None:
+    """Run pip; raise :class:`Refused` with what it said when it fails to do ``what``."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -76,7 +78,7 @@ def download(distribution: str, version: str, wheel: Wheel, directory: Path) -> 
     with tempfile.TemporaryDirectory(prefix="patchforge-") as folder:
         requirements = Path(folder) / "requirements.txt"
         requirements.write_text(f"{distribution}=={version} --hash=sha256:{wheel.sha256}\n")
-        _run([*arguments, "--requirement", str(requirements)], f"download {distribution}=={version}")
+        run_pip([*arguments, "--requirement", str(requirements)], f"download {distribution}=={version}")
     file = directory / wheel.file
     if not file.is_file():
         names = ", ".join(sorted(p.name for p in directory.iterdir())) or "nothing"
@@ -93,7 +95,7 @@ def find(name: str, version: str) -> Found:
     """Ask the index, through pip, for the wheel of ``name==version`` that suits this interpreter, without downloading it."""
     with tempfile.TemporaryDirectory(prefix="patchforge-") as folder:
         report = Path(folder) / "report.json"
-        _run(
+        run_pip(
             [
                 *("install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"),
                 *("--report", str(report), f"{name}=={version}"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from patchforge.errors import InputError
 from patchforge.series.files import read_file
+from patchforge.series.imagepin import ImagePin, dump_image, parse_images
 
 SCHEMA = 1
 _SHA = re.compile(r"[0-9a-f]{64}\Z")
@@ -50,6 +51,7 @@ class Pin:
     strip: int
     flavors: tuple[Flavor, ...]
     requires_python: str | None = None
+    images: tuple[ImagePin, ...] = ()
 
     @property
     def id(self) -> str:
@@ -65,6 +67,20 @@ class Pin:
                 return flavor
         raise InputError(
             f"the pin has no flavor '{name}'", reason="usage", hint=f"known: {', '.join(f.name for f in self.flavors)}"
+        )
+
+    def image(self, name: str | None) -> ImagePin:
+        """The image of the flavour called ``name``, or of the first that has one.  Raises :class:`InputError`."""
+        if name is not None:
+            self.flavor(name)
+        for image in self.images:
+            if name in (None, image.flavor):
+                return image
+        wanted = name or self.flavors[0].name
+        raise InputError(
+            f"pin.toml has no [image.{wanted}] table",
+            reason="image-missing",
+            hint="it names the base by digest and the locks: docs/image.md shows one",
         )
 
 
@@ -93,7 +109,7 @@ def parse_pin(data: dict[str, Any], label: str) -> Pin:
     def fail(message: str, hint: str | None = None) -> InputError:
         return InputError(message, reason="pin", file=label, hint=hint)
 
-    known = {"schema", "distribution", "version", "root", "strip", "requires-python", "flavor"}
+    known = {"schema", "distribution", "version", "root", "strip", "requires-python", "flavor", "image"}
     for key in data:
         if key not in known:
             import difflib
@@ -121,7 +137,9 @@ def parse_pin(data: dict[str, Any], label: str) -> Pin:
     for name, value in table.items():
         flavors.append(_flavor(name, value, distribution, fail))
     requires = data.get("requires-python")
-    return Pin(distribution, version, root, strip, tuple(flavors), requires if isinstance(requires, str) else None)
+    images = parse_images(data.get("image", {}), tuple(f.name for f in flavors), label)
+    python = requires if isinstance(requires, str) else None
+    return Pin(distribution, version, root, strip, tuple(flavors), python, images)
 
 
 def _flavor(name: str, value: Any, distribution: str, fail: Any) -> Flavor:
@@ -164,5 +182,7 @@ def dump_pin(pin: Pin) -> bytes:
         }
         for flavor in pin.flavors
     }
+    if pin.images:
+        data["image"] = {image.flavor: dump_image(image) for image in pin.images}
     head = "# The pin: the one release this series is cut against.  Wheels are identified by their sha256.\n"
     return (head + tomli_w.dumps(data)).encode()
