@@ -1,0 +1,72 @@
+"""The verify attention over int8 with a scale per token and head, beside attention over what that dequantises to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from batches import Batch, make_batch, relative_error
+from test_spec_decode_attn import BFLOAT16, attention
+
+
+def quantised(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Keys, values and their scales, laid out as the engine does: behind each row of int8 its float32 scale.
+
+    The dequantised numbers replace those of the batch, so ``batch.expected`` is exact. Poisoned slots get scales of NaN.
+    """
+    rows = torch.stack([batch.keys, batch.values], dim=3).float()  # [blocks, block_size, heads, 2, D]
+    size = batch.head_size
+    held = torch.full((*rows.shape[:4], size + 4), 77, dtype=torch.int8)
+    scales = held.view(torch.float32)[..., size // 4]
+    # Uneven on purpose: a scale taken from a neighbour must show.
+    scales.copy_(rows.nan_to_num().abs().amax(-1) / 127 * (1 + torch.rand(scales.shape)))
+    scales.masked_fill_(rows.isnan().any(-1), float("nan"))
+    held[..., :size] = (rows / scales[..., None]).nan_to_num().round().clamp(-128, 127).to(torch.int8)
+    exact = held[..., :size].double() * scales.double()[..., None]
+    batch.cache = torch.cat([exact[..., 0, :], exact[..., 1, :]], dim=-1)
+    return held[..., 0, :size], held[..., 1, :size], scales[..., 0], scales[..., 1]
+
+
+def run(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    keys, values, k_scales, v_scales = quantised(batch)
+    assert not keys.is_contiguous() and not k_scales.is_contiguous()
+    out = batch.poisoned()
+    attention(batch)(
+        batch.query,
+        keys,
+        values,
+        batch.table,
+        batch.kv_lens,
+        batch.q_starts,
+        batch.longest_query,
+        batch.head_size**-0.5,
+        out,
+        k_scales,
+        v_scales,
+    )
+    return out, batch.expected()
+
+
+@pytest.mark.parametrize("q_len", [1, 2, 7])
+@pytest.mark.parametrize("kv_len", [17, 65, 300])
+def test_one_request(kv_len: int, q_len: int) -> None:
+    assert relative_error(*run(make_batch([kv_len], [q_len], seed=kv_len + q_len))) < 1e-4
+
+
+def test_a_ragged_batch() -> None:
+    assert relative_error(*run(make_batch([64, 0, 230, 5], [2, 0, 4, 5], seed=21))) < 1e-4
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_at_the_models_geometry(dtype: torch.dtype) -> None:
+    batch = make_batch([100, 40], [3, 2], heads=24, kv_heads=4, head_size=256, seed=22)
+    batch.query = batch.query.to(dtype)
+    assert 1e-5 < relative_error(*run(batch)) < BFLOAT16
+
+
+def test_without_scales_it_refuses() -> None:
+    batch = make_batch([20], [2], seed=23)
+    cache = torch.zeros(batch.keys.shape, dtype=torch.int8)
+    with pytest.raises(AssertionError):
+        attention(batch)(
+            batch.query, cache, cache, batch.table, batch.kv_lens, batch.q_starts, 2, 0.125, batch.poisoned()
+        )
