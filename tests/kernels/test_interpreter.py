@@ -59,7 +59,9 @@ def test_unrepaired_the_same_kernel_gives_garbage() -> None:
         "import test_interpreter; print(test_interpreter.operate()['dot'])"
     )
     env = {**os.environ, "PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}", "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     assert not float(done.stdout) < 1
 
 
@@ -70,7 +72,9 @@ def test_every_bfloat16_rounds_to_itself(bits: int) -> None:
 
 def test_rounding_is_torchs() -> None:
     torch.manual_seed(4)
-    values = torch.cat([torch.randn(4096) * 10.0 ** torch.randint(-30, 30, (4096,)), torch.tensor([1 + 2**-8, 1 + 3 * 2**-8])])
+    values = torch.cat(
+        [torch.randn(4096) * 10.0 ** torch.randint(-30, 30, (4096,)), torch.tensor([1 + 2**-8, 1 + 3 * 2**-8])]
+    )
     expected = values.bfloat16().view(torch.int16).numpy().view(np.uint16)
     assert (rounded(values.numpy()) == expected).all()
     assert np.isnan(widened(rounded(np.array([np.nan], np.float32)))).all()

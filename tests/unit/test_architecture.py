@@ -16,8 +16,6 @@ LAYERS = [
     {"series", "tree"},
     {"engine", "releases"},
     {"table", "lint", "graph", "evidence", "serving"},
-    {"branch"},
-    {"table", "lint", "graph", "evidence"},
     {"branch", "image"},
     {"exchange"},
     {"reports"},

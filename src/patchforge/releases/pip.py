@@ -27,9 +27,8 @@ class Found:
     url: str
 
 
-def _run(arguments: list[str], what: str) -> str:
-def run_pip(arguments: list[str], what: str) -> None:
-    """Run pip; raise :class:`Refused` with what it said when it fails to do ``what``."""
+def run_pip(arguments: list[str], what: str) -> str:
+    """Run pip and return what it printed; raise :class:`Refused` with what it said when it fails to do ``what``."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -119,7 +118,7 @@ def find(name: str, version: str) -> Found:
 
 def listed(name: str) -> list[str]:
     """The versions of ``name`` the index has for this interpreter, as pip lists them."""
-    said = _run(["index", "versions", name], f"list the versions of {name}")
+    said = run_pip(["index", "versions", name], f"list the versions of {name}")
     match = re.search(r"^Available versions: (.*)$", said, re.MULTILINE)
     if match is None:
         raise Refused(f"pip listed no versions of {name}", reason="pip", hint="name the releases: --against VERSION")
