@@ -14,9 +14,9 @@ from pathlib import Path
 from patchforge.engine.apply import Applied, ApplyOptions, apply_series, failures
 from patchforge.errors import Refused
 from patchforge.image.installed import Found
-from patchforge.image.layer import Entry, Layer, make_layer, parents
+from patchforge.image.layer import Entry, Layer, make_layer, parents, whiteout
 from patchforge.image.scan import Node
-from patchforge.releases.reading import wheel_files
+from patchforge.releases.contents import Packed
 from patchforge.series.parsed import Schema
 from patchforge.series.project import Series
 from patchforge.tree.locate import Installed
@@ -52,7 +52,7 @@ def patch_layer(
 
 
 def _lay_out(site: Path, root: str, touched: list[str], nodes: Mapping[str, Node], found: Found, wheel: Path) -> None:
-    read = wheel_files(wheel, root)
+    read = Packed(wheel, root).read
     for path in touched:
         node, pristine = nodes.get(f"{found.site}/{root}/{path}"), read(path)
         if pristine is None:
@@ -187,9 +187,8 @@ def check_layer(entries: Mapping[str, tuple[str, bytes]], series: Series, inside
         if locked.before == locked.after:
             continue
         path = f"{inside}/{series.pin.root}/{locked.path}"
-        folder, _, name = path.rpartition("/")
         if locked.after is None:
-            right = f"{folder}/.wh.{name}" in entries
+            right = any(whiteout(hidden) in entries for hidden in (path, *parents(path)))
         else:
             kind, data = entries.get(path, ("", b""))
             right = kind == "file" and hashlib.sha256(data).hexdigest() == locked.after
