@@ -86,7 +86,12 @@ def make_layer(owner: str, entries: Iterable[Entry], kept: Path | None = None) -
 def _name(entry: Entry) -> str:
     if entry.kind != "gone":
         return entry.path
-    folder, slash, name = entry.path.rpartition("/")
+    return whiteout(entry.path)
+
+
+def whiteout(path: str) -> str:
+    """The name under which a layer hides ``path`` of the layers below it."""
+    folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}{WHITEOUT}{name}"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from patchforge.engine.apply import Applied, ApplyOptions, apply_series, failures
 from patchforge.errors import Refused
 from patchforge.image.installed import Found
-from patchforge.image.layer import Entry, Layer, make_layer, parents
+from patchforge.image.layer import Entry, Layer, make_layer, parents, whiteout
 from patchforge.image.scan import Node
 from patchforge.releases.reading import wheel_files
 from patchforge.series.parsed import Schema
@@ -187,9 +187,8 @@ def check_layer(entries: Mapping[str, tuple[str, bytes]], series: Series, inside
         if locked.before == locked.after:
             continue
         path = f"{inside}/{series.pin.root}/{locked.path}"
-        folder, _, name = path.rpartition("/")
         if locked.after is None:
-            right = f"{folder}/.wh.{name}" in entries
+            right = any(whiteout(hidden) in entries for hidden in (path, *parents(path)))
         else:
             kind, data = entries.get(path, ("", b""))
             right = kind == "file" and hashlib.sha256(data).hexdigest() == locked.after
