@@ -42,7 +42,7 @@ def unpinned(shop: Shop) -> None:
 
 INPUTS: dict[str, tuple[Change, str, int]] = {
     "a base by tag": (unpinned, "base-unpinned", 2),
-    "no image table": (lambda s: s.edit_pin("[image.default]", "[flavor.other]"), "pin", 2),
+    "no image table": (lambda s: s.edit_pin("[image.default]", "[flavor.other]"), "image-missing", 2),
     "no lock": (lambda s: lock(s).unlink(), "lock-missing", 1),
     "no lock of the tool": (lambda s: lock(s, "default-tool").unlink(), "lock-missing", 1),
     "a line without hash": (lambda s: swap(lock(s), f" \\\n    --hash=sha256:{'a' * 64} \\\n    --hash=sha256:{'b' * 64}", ""), "lock-unhashed", 2),

@@ -53,7 +53,7 @@ def test_a_killed_build_leaves_nothing_that_looks_finished(
     module, name = HERE[place]
     with monkeypatch.context() as patched:
         patched.setattr(module, name, dying(getattr(module, name), signal.SIGKILL))
-        assert in_child(lambda: shop.build()) == signal.SIGKILL
+        assert in_child(shop.build) == signal.SIGKILL
     assert not shop.out.exists()
     left = [p for p in shop.root.rglob("index.json") if ".partial" not in str(p)]
     assert left == []
@@ -72,7 +72,7 @@ def test_a_build_killed_between_two_blobs(shop: Shop, monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(layout.Writer, "put", put)
-        assert in_child(lambda: shop.build()) == signal.SIGKILL
+        assert in_child(shop.build) == signal.SIGKILL
     assert not shop.out.exists()
 
 
@@ -81,7 +81,7 @@ def test_a_killed_rebuild_keeps_the_last_image_or_none(shop: Shop, monkeypatch: 
     first = (shop.out / "image.digest").read_text()
     with monkeypatch.context() as patched:
         patched.setattr(staging, "_put", dying(staging._put, signal.SIGKILL))
-        assert in_child(lambda: shop.build()) == signal.SIGKILL
+        assert in_child(shop.build) == signal.SIGKILL
     assert (shop.out / "image.digest").read_text() == first
 
 

@@ -62,6 +62,9 @@ def command(
             "--pip-conf", metavar="FILE", help="pip's configuration in the build, as a secret no layer keeps."
         ),
     ] = None,
+    wheels: Annotated[
+        bool, typer.Option("--wheels", help="Put every locked wheel into the context: it builds without an index.")
+    ] = False,
     format: o.FormatOption = o.Format.text,
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
@@ -87,6 +90,7 @@ def command(
             allow_dirty,
             tuple(build_option or ()),
             pip_conf,
+            wheels,
         )
         done = build(targets.Where(pin, project, quiet=quiet), flavor, asked)
         return build_report(

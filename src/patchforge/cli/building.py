@@ -17,7 +17,7 @@ from patchforge.image.checks import Inputs, check_inputs
 from patchforge.image.compare import first_difference, first_image_difference
 from patchforge.image.context import build_context
 from patchforge.image.native import Built, append, open_base
-from patchforge.image.output import LayerLine, context_digest, statements, write_files, write_image_files
+from patchforge.image.output import LayerLine, context_digest, link_wheels, statements, write_files, write_image_files
 from patchforge.image.staging import staged
 from patchforge.releases.cache import fetch
 from patchforge.series.parsed import Schema
@@ -40,6 +40,7 @@ class Asked:
     allow_dirty: bool
     arguments: tuple[str, ...]
     pip_conf: Path | None
+    wheels: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def _usage(asked: Asked) -> None:
         clients.check_reference(asked.push)
     if asked.base is not None and asked.backend != "oci":
         raise InputError("--base is for the oci backend; the others take the base by its name", reason="usage")
+    if asked.wheels and asked.backend == "oci":
+        raise InputError("--wheels is for a build context; the oci backend installs nothing", reason="usage")
     if asked.backend in ("context", "oci") and (asked.arguments or asked.pip_conf):
         raise InputError("--build-option and --pip-conf are for a client that builds", reason="usage")
 
@@ -108,9 +111,11 @@ def _once(
         )
         digest, _, layers = write_image_files(work, inputs, asked.backend, name, asked.queue, started, built)
         return digest, layers, built
-    files = build_context(inputs, name, asked.queue)
+    files = build_context(inputs, name, asked.queue, asked.wheels)
     context = work / "context"
     write_files(context, files)
+    if asked.wheels:
+        link_wheels(context / "wheels", inputs, cache_directory(), lambda text: show(text, 0, 0))
     digest = context_digest(files)
     if asked.backend == "context":
         write_files(work, {"context.digest": f"{digest}\n".encode()})

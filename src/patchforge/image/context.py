@@ -27,12 +27,12 @@ _TEMPLATES = {
 EXECUTABLE = frozenset({"bin/patchforge"})
 
 
-def build_context(inputs: Inputs, name: str, queue: str) -> dict[str, bytes]:
+def build_context(inputs: Inputs, name: str, queue: str, offline: bool = False) -> dict[str, bytes]:
     """Every file of the context by its path; ``name`` is the image's, ``queue`` Kueue's local queue.
 
-    The same inputs give the same bytes.
+    With ``offline`` it expects every locked wheel in ``wheels/`` too.  The same inputs give the same bytes.
     """
-    values = _values(inputs, name, queue)
+    values = {**_values(inputs, name, queue), "offline": offline}
     out = {path: render(template, values) for path, template in _TEMPLATES.items()}
     out |= {f"project/{path}": data for path, data in project_files(inputs.series).items()}
     out["bin/patchforge"] = script(f"{ENGINE}/bin/python")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,8 @@ from patchforge.image.layout import read_base
 from patchforge.image.native import Built
 from patchforge.image.provenance import make_provenance
 from patchforge.image.sbom import make_sbom
+from patchforge.image.toollayer import lock_rows
+from patchforge.releases.many import download_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,24 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         place.chmod(0o755 if path in EXECUTABLE else 0o644)
 
 
+def link_wheels(folder: Path, inputs: Inputs, cache: Path, say: Callable[[str], None]) -> None:
+    """Lay every locked wheel, fetched through pip and proved by its hash, below ``folder``; by hard link where possible."""
+    folder.mkdir(parents=True, exist_ok=True)
+    image = inputs.image
+    for lock in (inputs.engine, inputs.tool):
+        for wheel in download_all(lock_rows(lock), image.minor, image.platform, image.glibc, cache, say):
+            target = folder / wheel.name
+            if target.exists():
+                continue
+            try:
+                os.link(wheel, target)
+            except OSError:
+                shutil.copyfile(wheel, target)
+            target.chmod(0o644)
+
+
 def context_digest(files: Mapping[str, bytes]) -> str:
-    """One hash over path and content of every file of a context."""
+    """One hash over path and content of every file of a context; its wheels are known by the locks' hashes."""
     lines = (f"{digest_of(data)} {path}\n" for path, data in sorted(files.items()))
     return digest_of("".join(lines).encode())
 
