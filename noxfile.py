@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "series"]
+nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "series", "kernels_gdn"]
 nox.options.error_on_missing_interpreters = True
 nox.options.reuse_existing_virtualenvs = True
 nox.needs_version = ">=2024.10.9"
@@ -59,19 +59,30 @@ def wheel(session: nox.Session) -> None:
     session.run("pytest", "-q", "tests/wheel", *session.posargs)
 
 
-@nox.session
-def series(session: nox.Session) -> None:
-    """What each patch of the flagship series does, in vLLM's own code, pristine beside patched."""
-    install(session, "engine")
+def both_trees(session: nox.Session) -> dict[str, str]:
+    """Make the pristine and the patched tree; returns the environment that names them."""
     project, trees = Path.cwd(), Path(session.create_tmp()).resolve()
     for name in ("pristine", "patched"):
         tree = trees / name
         if not tree.is_dir():
             session.run("python", "tests/series/unpack.py", str(project), str(tree))
     session.run("patchforge", "apply", "--tree", str(trees / "patched"))
-    env = {
+    return {
         "PATCHFORGE_PRISTINE_TREE": str(trees / "pristine"),
         "PATCHFORGE_PATCHED_TREE": str(trees / "patched"),
         "PATH": os.environ["PATH"],
     }
-    session.run("pytest", "-q", "tests/series", *session.posargs, env=env)
+
+
+@nox.session
+def series(session: nox.Session) -> None:
+    """What each patch of the flagship series does, in vLLM's own code, pristine beside patched."""
+    install(session, "engine")
+    session.run("pytest", "-q", "tests/series", *session.posargs, env=both_trees(session))
+
+
+@nox.session
+def kernels_gdn(session: nox.Session) -> None:
+    """Triton kernels of speculative decoding, pristine beside patched, in the interpreter and through the compiler."""
+    install(session, "engine")
+    session.run("pytest", "-q", "tests/kernels_gdn", *session.posargs, env=both_trees(session))
