@@ -1,0 +1,92 @@
+"""The servers, started together once per session: pristine beside patched, two models, and one with a key and all knobs on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import HERE, KEY, Server, environment
+
+EDGES = "edges"
+NAMES = [f"{tree} {model}" for tree in ("pristine", "patched") for model in ("dense", "hybrid")]
+
+
+def tree(name: str) -> Path:
+    variable = f"PATCHFORGE_{name.upper()}_ENGINE"
+    value = os.environ.get(variable)
+    if not value:
+        pytest.fail(f"{variable} is not set: run 'nox -s engine', which makes both trees", pytrace=False)
+    assert list((Path(value) / "vllm").glob("_C*.so")), f"{variable}: {value} has no CPU build of vLLM"
+    return Path(value)
+
+
+@pytest.fixture(scope="session")
+def trees() -> dict[str, Path]:
+    return {name: tree(name) for name in ("pristine", "patched")}
+
+
+@pytest.fixture(scope="session")
+def models(trees: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scratch = tmp_path_factory.mktemp("models")
+    folder = scratch / "made"
+    done = subprocess.run(
+        [sys.executable, str(HERE / "tiny.py"), str(folder)],
+        env=environment(trees["pristine"], scratch),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(scope="session")
+def servers(
+    trees: dict[str, Path], models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Server]]:
+    scratch = tmp_path_factory.mktemp("servers")
+    made = {}
+    for name in NAMES:
+        which, model = name.split()
+        # The hybrid caches no prefixes unless told to.
+        more = ["--enable-prefix-caching", "--mamba-cache-mode", "align"] if model == "hybrid" else []
+        made[name] = Server(trees[which], models / f"tiny-{model}", scratch / name.replace(" ", "-"), more)
+    edges = Server(
+        trees["patched"],
+        models / "tiny-dense",
+        scratch / EDGES,
+        ["--served-model-name", "hq-27b", "second", "--root-path", "/proxied", "--enable-prompt-tokens-details"],
+        {"VLLM_ENGINE_STALL_SENTINEL_S": "2", "VLLM_ENGINE_COMPLETION_LOG": "1"},
+        KEY,
+    )
+    edges.settings["PATCHFORGE_TEST_HOLD"] = str(edges.hold_path)
+    made[EDGES] = edges
+    try:
+        for server in made.values():
+            server.start()
+        for server in made.values():
+            server.wait()
+        yield made
+    finally:
+        for server in made.values():
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def edges(servers: dict[str, Server]) -> Server:
+    """The patched dense model with a key, every knob of the wave on, and steps that can be held."""
+    return servers[EDGES]
+
+
+@pytest.fixture(autouse=True)
+def no_request_is_left(servers: dict[str, Server]) -> Iterator[None]:
+    """After each test, no server has a request that runs or waits."""
+    from serving import until
+
+    yield
+    for name, server in servers.items():
+        until(server.idle, 20, f"{name} still has requests")

@@ -1,0 +1,117 @@
+"""Knobs unset: the patched server is the pristine one, but for what each patch says it adds."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Server
+
+from patchforge.engine.probes import source_probe
+from patchforge.headers.probe import parse_probe
+from patchforge.series.parsed import header_of
+from patchforge.series.project import find_project, load_series
+
+SERIES = load_series(find_project(Path(__file__).parents[2]), None)
+NEW_PATHS = {
+    *("/v1/tokenize", "/v1/detokenize"),  # tokenize-v1-route
+    *("/", "/api/status", "/api/show", "/api/experimental/model-recommendations"),  # api-root-health
+}
+ASKS_FOR_PROGRESS = ["ChatCompletionRequest", "CompletionRequest"]  # vllm-pr40371-prompt-progress
+MODELS = ["dense", "hybrid"]
+LONG = "the quick brown fox jumps over the lazy dog " * 60
+GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 24, "ignore_eos": True, "return_token_ids": True}
+REQUESTS: dict[str, tuple[str, str, Any]] = {
+    "completion": ("POST", "/v1/completions", {"prompt": "the quick brown fox", **GREEDY}),
+    "long completion": ("POST", "/v1/completions", {"prompt": LONG, **GREEDY, "logprobs": 3}),
+    "several": ("POST", "/v1/completions", {"prompt": ["the fox", "a clever cat", LONG], **GREEDY}),
+    "seeded": ("POST", "/v1/completions", {"prompt": "the", **GREEDY, "temperature": 0.8, "seed": 5, "n": 2}),
+    "echo": ("POST", "/v1/completions", {"prompt": "the fox", **GREEDY, "echo": True, "logprobs": 1}),
+    "chat": ("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a fox"}], **GREEDY}),
+    "tokenize": ("POST", "/tokenize", {"prompt": "the quick brown fox"}),
+    "detokenize": ("POST", "/detokenize", {"tokens": [5, 6, 7, 200]}),
+    "models": ("GET", "/v1/models", None),
+    "version": ("GET", "/version", None),
+    "health": ("GET", "/health", None),
+    "load": ("GET", "/load", None),
+    "wrong type": ("POST", "/v1/completions", {"prompt": 7}),
+    "too long": ("POST", "/v1/completions", {"prompt": LONG * 20, "max_tokens": 5}),
+    "missing route": ("GET", "/v2/nothing", None),
+    "wrong method": ("PUT", "/v1/completions", None),
+}
+# What differs from one answer to the next on one and the same server.
+PASSING = ("id", "created", "request_id")
+
+
+def probes() -> list[Any]:
+    return [pytest.param(parse_probe(header_of(patch).get("Probe")), id=patch.name) for patch in SERIES.patches]
+
+
+@pytest.mark.parametrize("probe", probes())
+def test_the_probe_is_false_before_and_true_after(trees: dict[str, Path], probe: Any) -> None:
+    assert probe.kind == "source", "write how an import probe is evaluated here"
+    before, after = (trees[name] / "vllm" / probe.where for name in ("pristine", "patched"))
+    assert not source_probe(probe, before.read_bytes() if before.exists() else None)
+    assert source_probe(probe, after.read_bytes())
+
+
+def steady(value: Any) -> Any:
+    """``value`` without what passes."""
+    if isinstance(value, dict):
+        return {k: steady(v) for k, v in value.items() if k not in PASSING}
+    return [steady(item) for item in value] if isinstance(value, list) else value
+
+
+def documents(servers: dict[str, Server], model: str) -> list[Any]:
+    found = []
+    for tree in ("pristine", "patched"):
+        with servers[f"{tree} {model}"].client() as client:
+            found.append(client.get("/openapi.json").json())
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_document_of_every_pristine_route_is_the_same(servers: dict[str, Server], model: str) -> None:
+    pristine, patched = documents(servers, model)
+    added = set(patched["paths"]) - set(pristine["paths"])
+    assert added == NEW_PATHS
+    rest = copy.deepcopy(patched)
+    for path in NEW_PATHS:
+        del rest["paths"][path]
+    for name in ASKS_FOR_PROGRESS:
+        field = rest["components"]["schemas"][name]["properties"].pop("return_progress")
+        assert field["default"] is False
+    assert len(pristine["paths"]) > 20
+    assert rest == pristine
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_answers_and_tokens_are_the_same(servers: dict[str, Server], model: str, name: str) -> None:
+    method, path, body = REQUESTS[name]
+    seen = []
+    for tree in ("pristine", "patched"):
+        with servers[f"{tree} {model}"].client() as client:
+            # Twice: with what the first left in the prefix cache as well.
+            for _ in range(2):
+                answer = client.request(method, path, json=body)
+                kept = {k: v for k, v in answer.headers.items() if k not in ("date", "content-length")}
+                content = answer.json() if answer.content else None
+                seen.append((answer.status_code, kept, steady(content)))
+    assert seen[0] == seen[2]
+    assert seen[1] == seen[3]
+    if "max_tokens" in str(body) and seen[0][0] == 200:
+        tokens = [token for choice in seen[0][2]["choices"] for token in choice["token_ids"]]
+        assert len(set(tokens)) > 3, "the text does not vary, so it would not show a wrong token"
+
+
+def test_an_unknown_model_differs_by_the_names_alone(servers: dict[str, Server]) -> None:
+    answers = []
+    for tree in ("pristine", "patched"):
+        with servers[f"{tree} dense"].client() as client:
+            answers.append(client.post("/v1/completions", json={"model": "nobody", "prompt": "a"}).json()["error"])
+    name = str(servers["patched dense"].model)
+    assert answers[1].pop("message") == answers[0].pop("message") + f" Valid aliases: {name}."
+    assert answers[0] == answers[1]

@@ -1,0 +1,72 @@
+"""Makes vLLM's Triton kernels run in Triton's interpreter on a CPU: call :func:`prepare` before vLLM is imported.
+
+Two gaps of the interpreter matter here.  A kernel's module may have taken an alias of one of Triton's functions (``exp =
+tl.exp``); the interpreter replaces ``tl.exp`` while a kernel runs, so the alias must be looked up again.  And memory that
+nobody wrote must not be lucky: what ``new_empty`` and its kin return is filled with NaN.
+
+Everything here is for 32-bit floats: the interpreter's arithmetic on bfloat16 is wrong, and these kernels are not the place
+to mend it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def prepare() -> None:
+    """Set the environment, mend the interpreter, poison fresh memory, and keep vLLM from swapping in its CPU operators."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    mend_aliases()
+    poison_fresh_memory()
+    import vllm.platforms
+
+    # The CPU platform replaces these kernels with C++ when their modules are imported; they are what is tested.
+    type(vllm.platforms.current_platform).is_cpu = lambda _: False
+
+
+def mend_aliases() -> None:
+    """Have globals of a kernel's module that are Triton's own functions looked up at each call."""
+    import triton.language as tl
+    from triton.language import math
+    from triton.runtime import interpreter
+
+    names = {
+        function: (module, name)
+        for module in (math, tl)
+        for name, function in vars(module).items()
+        if getattr(function, "__triton_builtin__", False)
+    }
+    rewrite = interpreter.InterpretedFunction.rewrite
+
+    def late(module: Any, name: str) -> Any:
+        def call(
+            *args: Any, **kwargs: Any
+        ) -> Any:  # looked up at the call: the interpreter swaps it for a kernel's run
+            return getattr(module, name)(*args, **kwargs)
+
+        return call
+
+    def rewrite_late(self: Any) -> Any:
+        scope = self.fn.__globals__
+        for name, value in list(scope.items()):
+            if callable(value) and getattr(value, "__hash__", None) and value in names:
+                scope[name] = late(*names[value])
+        return rewrite(self)
+
+    interpreter.InterpretedFunction.rewrite = rewrite_late
+
+
+def poison_fresh_memory() -> None:
+    """Fill what torch hands out uninitialised: floats with NaN."""
+    import torch
+
+    def poisoned(make: Any) -> Any:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            tensor = make(*args, **kwargs)
+            return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
+
+        return made
+
+    torch.empty_like = poisoned(torch.empty_like)
+    torch.Tensor.new_empty = poisoned(torch.Tensor.new_empty)
