@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from serving import HERE, KEY, Server, environment
 
 EDGES = "edges"

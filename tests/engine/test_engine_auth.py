@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+
 from serving import KEY, Server
 
 PUBLIC = {"/health", "/ping", "/load", "/version"}

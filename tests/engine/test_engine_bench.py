@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from serving import HERE, Server, environment, until
 
 DELAY = 0.25

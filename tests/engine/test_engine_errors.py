@@ -7,6 +7,7 @@ import time
 
 import httpx
 import pytest
+
 from serving import Server, until
 
 NAMES = ["pristine dense", "patched dense", "patched hybrid", "edges"]

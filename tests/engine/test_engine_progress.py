@@ -7,6 +7,7 @@ from typing import Any
 
 import openai
 import pytest
+
 from serving import CHUNK, Server
 
 COUNT = itertools.count()

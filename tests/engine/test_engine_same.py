@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Server
 
 from patchforge.engine.probes import source_probe
 from patchforge.headers.probe import parse_probe
 from patchforge.series.parsed import header_of
 from patchforge.series.project import find_project, load_series
+from serving import Server
 
 SERIES = load_series(find_project(Path(__file__).parents[2]), None)
 NEW_PATHS = {

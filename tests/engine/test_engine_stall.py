@@ -6,6 +6,7 @@ import threading
 import time
 
 import httpx
+
 from serving import Server, until
 
 WARNING = "The engine has completed no step for"
