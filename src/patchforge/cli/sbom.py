@@ -24,7 +24,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Write the bill of materials: the pristine release and every patch on it."""
+    """Write the bill of materials, patches included."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 
