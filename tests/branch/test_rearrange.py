@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from demo import LOG, NAMES, Demo
 
@@ -60,3 +62,15 @@ def test_wrong_names(ready: Demo, words: list[str], message: str) -> None:
     done = ready.run(*words)
     assert done.status == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize("name", ["bad name", "#x", "sub/x", ".x", "-x", "", "é", "a" * 300])
+def test_what_cannot_be_a_name_is_refused_everywhere(ready: Demo, tmp_path: Path, name: str) -> None:
+    ready.run("drop", "names")
+    letter = tmp_path / "letter.patch"
+    letter.write_bytes(NEEDY)
+    before = {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()}
+    for words in (["import", f"--name={name}", str(letter)], ["mv", "--", "log", name]):
+        done = ready.run(*words)
+        assert done.status == 2, (words, done.out, done.err)
+        assert {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()} == before

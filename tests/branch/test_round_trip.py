@@ -323,3 +323,58 @@ def test_a_name_that_leaves_the_patch_directory_is_refused(work: Work, name: str
     assert done.status == 2
     assert "cannot be a patch's name" in done.err
     assert work.files() == before
+
+
+def test_a_second_commit_of_a_patch_is_new_and_the_first_one_stays(work: Work) -> None:
+    """Both say the same words: neither is a renamed other."""
+    message = work.git("log", "-1", "--format=%B")
+    work.git("reset", "--quiet", "--soft", "HEAD~1")
+    work.git("reset", "--quiet", "extra.py")
+    work.git("commit", "--quiet", "-F", "-", stdin=message)
+    work.git("add", "extra.py")
+    work.git("commit", "--quiet", "-F", "-", stdin=message)
+    done = work.demo.run("refresh", str(work.directory), "--format", "json", tree=False)
+    assert done.status == 0, done.out
+    found = [(p["name"], p["result"], p.get("was")) for p in done.json["patches"]]
+    assert found[:2] == [("log", "kept", None), ("names", "changed", None)]
+    assert found[2][1:] == ("new", None)
+    order = (work.demo.series / "series").read_text().split()
+    assert order[:2] == ["log.patch", "names.patch"]
+    assert len(order) == 3
+
+
+def test_a_patch_file_the_series_does_not_list_is_not_overwritten(work: Work) -> None:
+    precious = work.demo.patches / "zed.patch"
+    precious.write_bytes(b"precious\n")
+    (work.directory / "zed.py").write_bytes(b"Z = 1\n")
+    work.git("add", "zed.py")
+    message = work.git("log", "-1", "--format=%B").replace("Patch-Name: names", "Patch-Name: zed")
+    work.git("commit", "--quiet", "-F", "-", stdin=message)
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 2
+    assert "the series does not list" in done.err
+    assert precious.read_bytes() == b"precious\n"
+
+
+def test_checkout_after_a_drop_starts_from_the_release(work: Work, tmp_path: Path) -> None:
+    """The tree still holds the dropped patch: its bytes must not become the pristine ones."""
+    demo = work.demo
+    demo.run("apply")
+    assert demo.run("drop", "names").status == 0
+    done = demo.run("checkout", str(tmp_path / "later"))
+    assert done.status == 0, done.err
+    later = Work(demo, tmp_path / "later")
+    assert later.git("rev-parse", "pristine^{tree}") == work.git("rev-parse", "pristine^{tree}")
+
+
+@pytest.mark.parametrize("how", [[], ["--full"]])
+def test_verify_names_what_a_dropped_patch_left(work: Work, how: list[str]) -> None:
+    demo = work.demo
+    demo.run("apply")
+    assert demo.run("verify", *how).status == 0
+    demo.run("drop", "names")
+    done = demo.run("verify", *how)
+    assert done.status == 1
+    assert "changed by names, which this series does not have" in done.err + done.out
+    assert demo.run("apply").status == 0
+    assert demo.run("verify", *how).status == 0

@@ -17,6 +17,7 @@ from patchforge.engine.place import Options
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError, ManyProblems, Problem, Refused
 from patchforge.headers import parse_header
+from patchforge.series.names import is_name
 from patchforge.series.parsed import Schema, parse_file
 from patchforge.series.project import PatchFile, Series
 
@@ -115,8 +116,9 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
     taken: set[str] = set()
     problems: list[Problem] = []
     parent = base
-    for commit in commits:
-        message = parse_message(commit.message)
+    messages = [parse_message(commit.message) for commit in commits]
+    used = {message.name for message in messages}
+    for commit, message in zip(commits, messages, strict=True):
         name = message.name or slug(message.subject)
         if name in taken:
             name = _free(slug(message.subject) if message.name else name, taken | set(by_name))
@@ -140,6 +142,8 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
                 text = re.sub(rb"(?m)^Cut-against:.*$", b"Cut-against: " + release, text)
             data = text + canonical_diff(repository, parent, commit)
             old = by_message.get(cleaned(message.text)) if file is None else None
+            if old is not None and old.name in used:
+                old = None  # a part split off: the patch itself is still there
             result = "changed" if file is not None else "renamed" if old is not None else "new"
             if old is not None:
                 at = origin.get(old.name)
@@ -155,8 +159,7 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
 
 def _good_name(name: str, in_project: bool) -> bool:
     """A name that stays in the patch directory."""
-    part = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
-    return re.fullmatch(part if in_project else rf"{part}(/{part})*", name) is not None
+    return all(is_name(part) for part in ([name] if in_project else name.split("/")))
 
 
 def _linear(commits: list[Commit], base: str) -> None:

@@ -135,9 +135,9 @@ def _write_stream(
             if state is not None:
                 _file(stream, path, state.data, state.executable)
             continue
-        found = target.read(path)
-        assert found is not None
-        _file(stream, path, found.data, found.executable)
+        found = target.pristine(path)  # not what is on disk: a series that is applied may touch more than this one
+        if found is not None:
+            _file(stream, path, found.data, found.executable)
         target.forget(path)
     _tag(stream)
     for number, (file, result, text) in enumerate(zip(series.patches, plan.results, texts, strict=True), 2):

@@ -11,6 +11,7 @@ from patchforge.branch.derived import Files, keep, lock_and_table
 from patchforge.branch.order import rewritten
 from patchforge.engine.model import Reader
 from patchforge.errors import InputError
+from patchforge.series.names import check_name
 from patchforge.series.parsed import Schema, header_of
 from patchforge.series.project import PatchFile, Series
 
@@ -38,9 +39,7 @@ def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema)
 def renamed(series: Series, old: str, new: str, read: Reader, schema: Schema) -> Files:
     """The files of the project with patch ``old`` called ``new``, in the headers of others too."""
     was = find(series, old)
-    new = new.removesuffix(".patch")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", new):
-        raise InputError(f"{new!r} is not a name: letters, digits and . _ + - only", reason="usage")
+    new = check_name(new.removesuffix(".patch"))
     if any(p.name == new for p in series.patches) or patch_path(series, new).exists():
         raise InputError(f"the project has a patch '{new}'", reason="exists")
     made = []

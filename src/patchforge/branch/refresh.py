@@ -35,8 +35,16 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
     new = _series(series, branch.patches)
     root = series.project or series.directory
     files: Files = {}
+    listed = {p.path for p in series.patches}
     for patch in branch.patches:
         path = patch_path(series, patch.name)
+        if path not in listed and path.exists():
+            raise InputError(
+                f"there is a file for '{patch.name}' that the series does not list: it would be overwritten",
+                reason="exists",
+                file=path.relative_to(root).as_posix(),
+                hint="move it away, or give the commit another Patch-Name",
+            )
         if not path.is_file() or path.read_bytes() != patch.data:
             files[path.relative_to(root).as_posix()] = patch.data
     names = {patch.name for patch in branch.patches}

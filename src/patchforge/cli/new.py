@@ -22,18 +22,16 @@ def command(
     from patchforge.reports.model import Report
 
     def work() -> Report:
-        import re
-
         from patchforge import resources
         from patchforge.branch.back import read_mark
         from patchforge.branch.git import existing
         from patchforge.cli import targets
         from patchforge.errors import InputError
         from patchforge.reports.exchanging import new_report
+        from patchforge.series.names import check_name
         from patchforge.series.project import find_project
 
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
-            raise InputError(f"{name!r} is not a name: letters, digits and . _ + - only", reason="usage")
+        check_name(name)
         repository = existing(directory.absolute())
         pin_name = read_mark(repository).get("pin")
         if pin_name is None:

@@ -113,6 +113,8 @@ def verify(series: Series, target: Target) -> Verified:
             notes.append(f"the series is applied up to {state.upto} ({len(have)} of {len(names)} patches)")
         else:
             notes.append(f"another series is applied ({len(have)} patches); 'patchforge apply' replaces it")
+    if state is not None and not target.reinstalled:
+        problems += _left(target, state, chains, set(names))
     files = {path: file_status(target, path, chain) for path, chain in sorted(chains.items())}
     patches = tuple(_patch_status(series, target, name, chains, files) for name in names)
     if (
@@ -127,6 +129,29 @@ def verify(series: Series, target: Target) -> Verified:
     return Verified(_overall(patches, problems), source, patches, tuple(files.values()), tuple(problems), tuple(notes))
 
 
+def _left(target: Target, state: State, chains: dict[str, Chain], names: set[str]) -> list[Problem]:
+    """Files that a series applied before changed, that this one leaves alone, and that are not pristine."""
+    out = []
+    for file in state.files:
+        if file.path in chains:
+            continue
+        found = target.read(file.path)
+        if (None if found is None else found.sha256) != file.before:
+            by = [
+                p.name for p in state.patches if p.name not in names and any(path == file.path for path, _ in p.files)
+            ]
+            out.append(
+                Problem(
+                    f"changed by {', '.join(by) or 'a patch'}, which this series does not have",
+                    file.path,
+                    None,
+                    "'patchforge apply' brings the tree to this series",
+                    "altered",
+                )
+            )
+    return out
+
+
 def _no_lock(series: Series) -> str:
     if series.lock is None:
         return "there is no lock.toml: write it with 'patchforge lock'"
@@ -138,10 +163,12 @@ def _all(patches: tuple[PatchStatus, ...], result: str) -> bool:
 
 
 def _overall(patches: tuple[PatchStatus, ...], problems: list[Problem]) -> str:
+    if problems:
+        return ALTERED
     if not patches:
         return "empty"
     results = {patch.result for patch in patches}
-    if problems or ALTERED in results:
+    if ALTERED in results:
         return ALTERED
     return results.pop() if len(results) == 1 else PARTLY
 

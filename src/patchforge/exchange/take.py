@@ -11,6 +11,7 @@ from patchforge.errors import InputError
 from patchforge.exchange.mail import Letter, letters
 from patchforge.exchange.sections import cut, names_of, renamed
 from patchforge.headers import parse_header
+from patchforge.series.names import check_name
 from patchforge.series.pin import Pin
 
 _PULL = re.compile(r"https?://[^/]+/(?P<owner>[^/]+)/(?P<project>[^/]+)/(?:pull|pulls|merge_requests)/(?P<number>\d+)")
@@ -51,6 +52,8 @@ def take(data: bytes, source: str, pin: Pin, name: str | None, prefix: str | Non
             file=source,
             hint="--prefix names another directory",
         )
+    if name is not None:
+        name = check_name(name.removesuffix(".patch"))
     out: list[Taken] = []
     for number, item in enumerate(kept, 1):
         wanted = name if name is not None and len(kept) == 1 else f"{name}-{number}" if name is not None else item.name
