@@ -18,7 +18,7 @@ from patchforge.releases.ranged import NoRangesError, Ranged
 from patchforge.series.pin import Flavor, Pin
 
 Show = Callable[[str, int, int], None]
-_SEARCHED = 100
+_SEARCHED = 200
 """What moved is looked for in at most one part in this many of a wheel's bytes when they come over the network."""
 
 
@@ -140,19 +140,15 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
         if not isinstance(contents, Ranged):
             return every
         changed = [p for p in every if same(p) is None]  # what moved is in a file that is new or changed
-        cost = contents.cost()
-        left = cost.whole // _SEARCHED if cost is not None else 0
-        chosen = []
-        for path in sorted(changed, key=contents.bytes_of):
-            left -= contents.bytes_of(path)
-            if left < 0:
-                complete = False
-                break
-            chosen.append(path)
+        chosen = _likely(changed, touched, base.read, contents)
+        complete = len(chosen) == len(changed)
         contents.prefetch(chosen)
         return chosen
 
+    touched: set[str] = set()
+
     def warm(wanted: list[str]) -> None:
+        touched.update(wanted)
         if isinstance(contents, Ranged):
             contents.prefetch([p for p in wanted if same(p) is None])
 
@@ -166,3 +162,18 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
         return known
 
     return Opened(name, Release(read, listed, lambda: complete), history, contents.cost, warm)
+
+
+def _likely(changed: list[str], touched: set[str], pinned: Reader, contents: Ranged) -> list[str]:
+    """Where what moved may be, as far as it is cheap: files called as a touched one, then new ones, then the others."""
+    names = {path.rpartition("/")[2] for path in touched} - {"__init__.py"}
+    cost = contents.cost()
+    most = cost.whole // _SEARCHED if cost is not None else 0
+    order = sorted(changed, key=lambda p: (p.rpartition("/")[2] not in names, pinned(p) is not None, p))
+    chosen: list[str] = []
+    for at in range(0, len(order), 25):
+        more = [*chosen, *order[at : at + 25]]
+        if contents.bytes_of(more) > most:
+            break
+        chosen = more
+    return chosen

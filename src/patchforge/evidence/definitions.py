@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Definition:
     says: str
 
 
+@lru_cache(maxsize=256)
 def definitions(data: bytes) -> dict[str, Definition] | None:
     """The definitions of a file by qualified name, the last of each name; ``None`` when it cannot be parsed.
 

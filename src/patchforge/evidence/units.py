@@ -99,16 +99,24 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
     last = name.rpartition(".")[2].encode()
     if len(patched.says) < 80:
         return None  # too little to be sure that it is the same one
+    words = _words(patched.says)
     for other in release.paths():
         if other == path or not other.endswith(".py"):
             continue
         state = release.read(other)
-        if state is None or last not in state.data:
+        data = state.data if state is not None else b""
+        if last not in data or not all(word in data for word in words):
             continue
-        for definition in (definitions(state.data) or {}).values():
+        for definition in (definitions(data) or {}).values():
             if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:
                 return other, definition.first, definition.last
     return None
+
+
+def _words(says: str) -> list[bytes]:
+    """The longest names a definition uses: a file that lacks one of them cannot have it, and need not be parsed."""
+    found = set(re.findall(r"'([A-Za-z_][A-Za-z0-9_]{3,})'", says))
+    return [word.encode() for word in sorted(found, key=len, reverse=True)[:12]]
 
 
 def tokens(data: bytes, path: str) -> list[bytes]:

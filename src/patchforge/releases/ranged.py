@@ -139,9 +139,9 @@ class Ranged(Opened):
         spans = sorted(self._span(self._entries[p]) for p in set(paths) if p in self._entries)
         return [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in self._spans)]
 
-    def bytes_of(self, path: str) -> int:
-        """How many bytes reading ``path`` would still bring over the network."""
-        return sum(end - start for start, end in self._missing([path]))
+    def bytes_of(self, paths: Iterable[str]) -> int:
+        """How many bytes prefetching ``paths`` would still bring over the network."""
+        return sum(end - start for start, end in _joined(self._missing(paths), _GAP))
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Fetch what reading ``paths`` will need, neighbours together.  Raises :class:`NoRangesError`."""
