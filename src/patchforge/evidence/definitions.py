@@ -3,56 +3,75 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from functools import lru_cache
+import re
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 
 
-@dataclass(frozen=True, slots=True)
 class Definition:
-    """One definition: its qualified name, its first and last line (from 1), and what it says."""
+    """One definition: its qualified name, its first and last line (from 1), its source, and what it says.
 
-    name: str
-    first: int
-    last: int
-    says: str
+    Two with the same source say the same; working out what one says costs more, and is left until somebody asks.
+    """
+
+    def __init__(self, name: str, first: int, last: int, source: bytes = b"", nodes: Sequence[ast.AST] = ()) -> None:
+        self.name, self.first, self.last, self.source = name, first, last, source
+        self._nodes = nodes
+
+    @cached_property
+    def says(self) -> str:
+        """Its meaning as text, one line a statement: no positions, comments or docstrings."""
+        return "\n".join(_dump(node) for node in self._nodes)
+
+    def same(self, other: Definition) -> bool:
+        """True when both say the same."""
+        return self.source == other.source or self.says == other.says
 
 
 @lru_cache(maxsize=256)
 def definitions(data: bytes) -> dict[str, Definition] | None:
     """The definitions of a file by qualified name, the last of each name; ``None`` when it cannot be parsed.
 
-    A class says what stands in it beside its methods; what stands at module level beside definitions is in ``""``.
+    A class says what stands in its head; what stands in it beside definitions is ``CLASS.<body>``, and what stands at module
+    level beside them ``<module>``.
     """
     try:
         module = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found: dict[str, Definition] = {}
-    _collect(module, "", found)
+    _collect(module, "", re.split(rb"\r\n|\r|\n", data) if b"\r" in data else data.split(b"\n"), found)
     return found
 
 
-def _collect(node: ast.AST, prefix: str, found: dict[str, Definition]) -> None:
-    rest: list[str] = []
-    for child in _body(node):
+def _collect(node: ast.AST, prefix: str, lines: list[bytes], found: dict[str, Definition]) -> None:
+    rest: list[ast.stmt] = []
+    for number, child in enumerate(_body(node)):
         name = _name(child)
         if name is None:
-            rest.append(_dump(child))
+            if number or not _is_docstring(child):
+                rest.append(child)
             continue
         qualified = f"{prefix}.{name}" if prefix else name
         first = min([child.lineno, *(d.lineno for d in getattr(child, "decorator_list", []))])
         last = child.end_lineno or first
         if isinstance(child, ast.ClassDef):
-            head = "|".join(
-                [_dump(b) for b in child.bases]
-                + [_dump(k) for k in child.keywords]
-                + [_dump(d) for d in child.decorator_list]
+            head = (
+                b"\n".join(lines[first - 1 : child.body[0].lineno - 1]) if child.body[0].lineno > child.lineno else b""
             )
-            found[qualified] = Definition(qualified, first, last, f"class {head}")
-            _collect(child, qualified, found)
+            nodes = [*child.bases, *child.keywords, *child.decorator_list]
+            # A head on one line with its body has no source of its own: it is never the same as another by source.
+            found[qualified] = Definition(qualified, first, last, head or f"{id(child)}".encode(), nodes)
+            _collect(child, qualified, lines, found)
         else:
-            found[qualified] = Definition(qualified, first, last, _dump(child))
-    found[f"{prefix}.<body>" if prefix else "<module>"] = Definition(prefix or "<module>", 1, 1, "\n".join(rest))
+            found[qualified] = Definition(qualified, first, last, b"\n".join(lines[first - 1 : last]), [child])
+    source = b"\n".join(b"\n".join(lines[child.lineno - 1 : child.end_lineno]) for child in rest)
+    name = f"{prefix}.<body>" if prefix else "<module>"
+    found[name] = Definition(prefix or "<module>", 1, 1, source, rest)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _body(node: ast.AST) -> list[ast.stmt]:
@@ -88,10 +107,12 @@ def _dump(node: ast.AST) -> str:
 
 def touched(old: dict[str, Definition], patched: dict[str, Definition]) -> list[str]:
     """The names whose meaning a patch changes, inner ones instead of those around them."""
-    names = [name for name in {**old, **patched} if (_says(old, name) or "") != (_says(patched, name) or "")]
+    names = [name for name in {**old, **patched} if _differ(old.get(name), patched.get(name))]
     return [name for name in names if not any(other.startswith(name + ".") for other in names)]
 
 
-def _says(found: dict[str, Definition], name: str) -> str | None:
-    definition = found.get(name)
-    return definition.says if definition is not None else None
+def _differ(old: Definition | None, patched: Definition | None) -> bool:
+    if old is None or patched is None:
+        there = old or patched
+        return there is not None and (there.says != "" or there.source != b"")
+    return not old.same(patched)

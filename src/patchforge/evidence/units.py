@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from patchforge.diff import FileDiff, Hunk
 from patchforge.engine.model import FileState, Reader, Step
@@ -24,6 +24,17 @@ class Release:
     read: Reader
     paths: Callable[[], Iterable[str]]
     complete: Callable[[], bool] = lambda: True
+    _known: dict[str, tuple[FileState, bytes]] = field(default_factory=dict)
+
+    def data(self, path: str) -> bytes:
+        """The content of ``path``, joined once for all the searches; empty where there is no such file."""
+        state = self.read(path)
+        if state is None:
+            return b""
+        known = self._known.get(path)
+        if known is None or known[0] is not state:
+            known = self._known[path] = (state, state.data)
+        return known[1]
 
 
 def units_of(change: FileDiff, step: Step, release: Release) -> list[Unit]:
@@ -59,15 +70,15 @@ def _definition_unit(
     release: Release,
 ) -> Unit:
     old, patched, new = old_defs.get(name), patched_defs.get(name), new_defs.get(name)
-    at = (old or patched or new or Definition("", 1, 1, "")).first
+    at = (old or patched or new or Definition("", 1, 1)).first
     where = f"{step.source or step.path}:{at}"
     if name.endswith(("<module>", "<body>")):
         return _body_unit(name, old, patched, new, where, step.path)
     if new is not None:
         state = "other"
-        if patched is not None and new.says == patched.says:
+        if patched is not None and new.same(patched):
             state = "patched"
-        elif old is not None and new.says == old.says:
+        elif old is not None and new.same(old):
             state = "old"
         return Unit(name, state, where, f"{step.path}:{new.first}", last=new.last)
     if patched is None:
@@ -99,13 +110,12 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
     last = name.rpartition(".")[2].encode()
     if len(patched.says) < 80:
         return None  # too little to be sure that it is the same one
-    words = _words(patched.says)
+    words, lines = _words(patched.says), _longest(patched.source)
     for other in release.paths():
         if other == path or not other.endswith(".py"):
             continue
-        state = release.read(other)
-        data = state.data if state is not None else b""
-        if last not in data or not all(word in data for word in words):
+        data = release.data(other)
+        if last not in data or not any(line in data for line in lines) or not all(word in data for word in words):
             continue
         for definition in (definitions(data) or {}).values():
             if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:
@@ -117,6 +127,11 @@ def _words(says: str) -> list[bytes]:
     """The longest names a definition uses: a file that lacks one of them cannot have it, and need not be parsed."""
     found = set(re.findall(r"'([A-Za-z_][A-Za-z0-9_]{3,})'", says))
     return [word.encode() for word in sorted(found, key=len, reverse=True)[:12]]
+
+
+def _longest(source: bytes) -> list[bytes]:
+    """The longest lines of a definition: what moved keeps some of them as they are."""
+    return sorted({line.strip() for line in source.split(b"\n")}, key=len, reverse=True)[:5]
 
 
 def tokens(data: bytes, path: str) -> list[bytes]:
