@@ -13,6 +13,8 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
     """What was taken in, what was left out, what is still to do."""
     blocks: list[Block] = []
     for item in taken:
+        for subject in item.passed_over:
+            blocks.append(Line(f"passed over, nothing for the package: {subject}", "dim"))
         blocks.append(Line(f"took in {item.name}", "good"))
         if item.left_out:
             blocks.append(Line(f"  left out, outside the package: {', '.join(item.left_out)}", "dim"))
@@ -34,6 +36,7 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
             "name": item.name,
             "result": "listed" if adopted.listed else "unlisted",
             "left_out": list(item.left_out),
+            **({"passed_over": list(item.passed_over)} if item.passed_over else {}),
             "missing": list(item.missing),
         }
         for item in taken
@@ -42,8 +45,9 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
     return Report("import", 1 if adopted.failure else 0, patches, fields, tuple(blocks), problems)
 
 
-def export_report(names: list[str], path: str) -> Report:
-    """What was handed out."""
+def export_report(names: list[str], path: str, nobody: list[str]) -> Report:
+    """What was handed out; ``nobody``: the patches that name no author."""
+    note = f"no author is named in {', '.join(nobody)}: add 'Author:' or 'Signed-off-by:' before you send it upstream"
     patches = tuple({"name": name, "result": "exported"} for name in names)
     return Report(
         "export",
@@ -51,6 +55,7 @@ def export_report(names: list[str], path: str) -> Report:
         patches,
         {"mbox": path},
         (Line(f"wrote {plural(len(names), 'patch', 'patches')} to {path}", "good"),),
+        notes=(note,) if nobody else (),
     )
 
 
