@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 class PatchforgeError(Exception):
     """Base class of everything patchforge raises on purpose."""
 
     status = 1
+    shown: tuple[Any, ...] = ()
+    """Blocks of a report that explain the error, where the command line has made some."""
 
     def __init__(
         self,

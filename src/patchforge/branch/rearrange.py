@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from patchforge.branch.back import patch_path
-from patchforge.branch.derived import Files, keep, lock_and_table
+from patchforge.branch.derived import Files, Unfit, keep, lock_and_table
 from patchforge.branch.order import rewritten
 from patchforge.engine.model import Reader
 from patchforge.errors import InputError
@@ -18,7 +18,15 @@ from patchforge.series.project import PatchFile, Series
 
 def dropped(series: Series, name: str, read: Reader, schema: Schema) -> Files:
     """The files of the project without patch ``name``.  Raises :class:`InputError` when another one needs it."""
-    return without(series, [find(series, name)], read, schema)
+    try:
+        return without(series, [find(series, name)], read, schema)
+    except Unfit as error:
+        error.message = f"without '{name.removesuffix('.patch')}', {error.message}"
+        error.hint = (
+            f"check the series out, take the commit out with 'git rebase -i pristine', resolve what conflicts, and refresh; "
+            f"'patchforge graph --impact {name.removesuffix('.patch')}' says what else stands on it"
+        )
+        raise
 
 
 def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema) -> Files:

@@ -62,7 +62,7 @@ def command(
             lock = series.lock if series.lock_is_current else None
             plan = plan_series((entry_of(item, lock) for item in parsed), read, names=names)
             if plan.failure is not None:
-                return plan_failed("graph", plan)
+                return plan_failed("graph", plan, ())
             patches = [item.patch for item in parsed]
             found = edges(patches, plan)
             if wanted is not None:

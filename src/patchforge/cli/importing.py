@@ -44,6 +44,7 @@ def command(
 
     def work() -> Report:
         from patchforge.cli import targets
+        from patchforge.cli.explaining import explained_on_pin
         from patchforge.engine.files import pristine_files
         from patchforge.errors import InputError
         from patchforge.exchange.adopt import adopt
@@ -66,10 +67,11 @@ def command(
         with targets.opened(where, series, write=False) as target:
             read = pristine_files(target)
             adopted = adopt(series, taken, after, read, targets.schema(), series_dir is not None)
+            more = explained_on_pin(adopted.whole, adopted.plan.results, read, series)
         with open_bare(series.project, write=True) as home:
             changes = [Change(path, home.root.read(path), data) for path, data in adopted.files]
             home.transaction().run(changes, [], "import")
-        return import_report(taken, adopted)
+        return import_report(taken, adopted, more)
 
     return execute("import", format, quiet, work)
 

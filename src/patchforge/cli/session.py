@@ -63,7 +63,7 @@ def _error(command: str, error: PatchforgeError) -> Report:
     if isinstance(error, ManyProblems):
         return error_report(command, error.problems, error.status)
     problem = Problem(error.message, error.file, error.line, error.hint, error.reason, patch=error.patch)
-    return error_report(command, (problem,), error.status)
+    return error_report(command, (problem,), error.status, error.shown)
 
 
 def _bug(command: str) -> int:

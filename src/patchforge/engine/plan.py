@@ -45,7 +45,7 @@ class Overlay:
             return path
         parent = path.rpartition("/")[0]
         while parent:
-            if self.now.get(parent) is not None:
+            if self.now.get(parent) is not None or self.before.get(parent) is not None:
                 return parent
             self.folders.add(parent)
             parent = parent.rpartition("/")[0]
@@ -196,7 +196,6 @@ def _target_free(
     if change.action not in ("create", "rename", "copy"):
         return
     assert change.new_path is not None
-    current = overlay.get(change.new_path)
     clash = overlay.clash(change.new_path)
     if clash is not None:
         raise _Stop(
@@ -210,6 +209,7 @@ def _target_free(
                 hint="give one of them another name",
             )
         )
+    current = overlay.get(change.new_path)
     if current is None or (change.new_path in vacated and change.new_path not in made):
         return
     wanted = [line for hunk in change.hunks for line in hunk.new] + [b""]

@@ -9,8 +9,8 @@ from patchforge.reports.failures import detail_of, problem_of
 from patchforge.reports.model import Block, Line, Report, plural
 
 
-def import_report(taken: list[Taken], adopted: Adopted) -> Report:
-    """What was taken in, what was left out, what is still to do."""
+def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) -> Report:
+    """What was taken in, what was left out, what is still to do; ``more`` explains why one does not apply."""
     blocks: list[Block] = []
     for item in taken:
         for subject in item.passed_over:
@@ -22,7 +22,7 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
             blocks.append(Line(f"  still to be written: {', '.join(item.missing)}", "warn"))
     problems: tuple[Problem, ...] = ()
     if adopted.failure is not None:
-        blocks += detail_of(adopted.failure)
+        blocks += [*detail_of(adopted.failure), *more]
         problems = (problem_of(adopted.failure),)
     if adopted.listed and (adopted.failure or any(item.missing for item in taken)):
         blocks.append(Line("the series lists them; 'patchforge lint' says what is still to be done", "warn"))
