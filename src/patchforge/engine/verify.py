@@ -106,7 +106,9 @@ def verify(series: Series, target: Target) -> Verified:
     else:
         if series.pin is not None:
             notes.append(_no_lock(series))
-        return _by_patches(series, target, notes)
+        from patchforge.engine.bare import by_patches
+
+        return by_patches(series, target, notes)
     if state is not None and state.series != series.sha256:
         have = [p.name for p in state.patches]
         if state.upto is not None and have == names[: len(have)]:
@@ -246,24 +248,6 @@ def _bad_record(target: Target, chains: dict[str, Chain], files: dict[str, FileS
                 )
             )
     return problems
-
-
-def _by_patches(series: Series, target: Target, notes: list[str]) -> Verified:
-    """Without lock and state: turn the patches round on the tree, or look at every hunk."""
-    from patchforge.engine.hunkstate import hunks_present
-    from patchforge.engine.reverse import already_applied
-
-    if series.patches and already_applied(series, target):
-        done = tuple(PatchStatus(p.name, APPLIED, ()) for p in series.patches)
-        return Verified(APPLIED, "patches", done, (), notes=tuple(notes))
-    patches = []
-    for patch in series.patches:
-        hunks, some, every = hunks_present(series, target, patch.name, None)
-        patches.append(PatchStatus(patch.name, APPLIED if every else PARTLY if some else PRISTINE, (), hunks))
-    if _all(tuple(patches), APPLIED):
-        notes.append("every hunk is in, and yet applying the series again would not give this tree: it was edited")
-        patches = [PatchStatus(p.name, ALTERED, (), p.hunks) for p in patches]
-    return Verified(_overall(tuple(patches), []), "patches", tuple(patches), (), notes=tuple(notes))
 
 
 def full_check(target: Target, skip: set[str]) -> list[Problem]:
