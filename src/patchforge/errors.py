@@ -47,6 +47,20 @@ class PatchforgeError(Exception):
         return f"{head}\n  {self.hint}" if self.hint else head
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the process to end; ``done`` says what had become of the change it came into."""
+
+    def __init__(self, signal: int, done: str = "") -> None:
+        super().__init__()
+        self.signal = signal
+        self.done = done
+
+    @property
+    def status(self) -> int:
+        """The exit status a shell gives a process that ended so."""
+        return 128 + self.signal
+
+
 class InputError(PatchforgeError):
     """What the user wrote is wrong: usage, a header, a malformed patch, a project file (status 2)."""
 
