@@ -14,6 +14,7 @@ from patchforge.engine.model import Entry, Failure, FileState, PatchResult, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import failure_of, plan_series
 from patchforge.engine.undo import undo_of
+from patchforge.engine.unrecorded import as_locked
 from patchforge.errors import InputError, Problem, Refused, TreeError
 from patchforge.series.lock import Lock
 from patchforge.series.parsed import ParsedPatch, Schema, parse_series_patches
@@ -68,6 +69,9 @@ def apply_series(
         results = tuple(PatchResult(p.name, "already", tuple(path for path, _ in p.files)) for p in state.patches)
         return Applied("already", results, notes=tuple(notes))
     lock = _usable_lock(series, options)
+    if state is None and target.info is not None and lock is not None and wanted is series and as_locked(lock, target):
+        notes.append("the bytes are those of the lock, and no state file says who put them there")
+        return Applied("already", _all(wanted, "already"), notes=tuple(notes))
     if state is not None:
         notes.append(f"replaces the series applied before ({len(state.patches)} patches)")
         _unaltered(target, state)

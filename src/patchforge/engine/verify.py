@@ -184,6 +184,10 @@ def file_status(target: Target, path: str, chain: Chain) -> FileStatus:
     have = None if found is None else found.sha256
     if have == chain.after:
         if found is not None and chain.executable is not None and found.executable != chain.executable:
+            early = _before_the_mode(chain)
+            if early is not None:
+                name, result = early
+                return FileStatus(path, result, name or None, f"patched up to {name}" if name else "")
             now = "is" if found.executable else "is not"
             return FileStatus(path, ALTERED, detail=f"right bytes, wrong mode: it {now} executable")
         return FileStatus(path, APPLIED)
@@ -195,6 +199,18 @@ def file_status(target: Target, path: str, chain: Chain) -> FileStatus:
     if have is None:
         return FileStatus(path, MISSING, detail="the file is missing")
     return FileStatus(path, ALTERED, detail="neither pristine nor the outcome of any patch")
+
+
+def _before_the_mode(chain: Chain) -> tuple[str, str] | None:
+    """Where on its chain a file stands whose bytes are those of the end and whose mode is not: before the last patches, when
+    they change nothing but the mode."""
+    shas = [chain.before, *(sha for _, sha in chain.steps)]
+    first = len(shas) - 1
+    while first and shas[first - 1] == chain.after:
+        first -= 1
+    if first == len(shas) - 1:
+        return None
+    return (chain.steps[first - 1][0], PARTLY) if first else ("", PRISTINE)
 
 
 def _patch_status(
