@@ -30,6 +30,7 @@ def command(
         str | None,
         typer.Option("--prefix", metavar="DIR", help="The package's directory upstream; default: the pin's root."),
     ] = None,
+    pin: Annotated[str | None, typer.Option("--pin", metavar="PIN", help="Which pin; default: the newest.")] = None,
     tree: o.TreeOption = None,
     python: o.PythonOption = None,
     fetch: o.FetchOption = False,
@@ -54,7 +55,7 @@ def command(
         from patchforge.tree.target import open_bare
         from patchforge.tree.transaction import Change
 
-        where = targets.Where(None, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet)
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
         if (source is None) == (series_dir is None):

@@ -81,6 +81,10 @@ def table_report(check: TableCheck, command: str, written: bool) -> Report:
 def init_report(files: tuple[str, ...], pin: str) -> Report:
     """The report of ``init``."""
     lines = [Line(f"started a series for {pin}", "good"), *(Line(f"  {file}") for file in files)]
+    if ".github/workflows/patches.yml" not in files:
+        lines.append(
+            Line("  .github/workflows/patches.yml is there already: have it check this series too", "warn"),
+        )
     lines.append(
         Line("next: put a patch in the series, then 'patchforge lock --fetch' and 'patchforge apply --fetch'", "dim")
     )
