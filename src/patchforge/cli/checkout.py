@@ -34,7 +34,7 @@ def command(
         from patchforge.engine.files import pristine_files
         from patchforge.reports.branching import checkout_report, plan_failed
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin")
         series = targets.load(where)
         schema = targets.schema() if series.pin is not None else None
         with targets.opened(where, series, write=False) as target, targets.progress(quiet) as show:

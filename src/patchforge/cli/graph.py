@@ -48,7 +48,7 @@ def command(
         from patchforge.reports.graphing import graph_report, impact_report
         from patchforge.series.parsed import parse_series_patches
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin")
         series = targets.load(where)
         names = [p.name for p in series.patches]
         wanted = None

@@ -55,7 +55,7 @@ def command(
         from patchforge.tree.target import open_bare
         from patchforge.tree.transaction import Change
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet, fallback="pin")
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
         if (source is None) == (series_dir is None):

@@ -52,7 +52,7 @@ def command(
             raise InputError("--base and --refresh are about --image", reason="usage")
         if image:
             return _images(pin, project, flavor, base, check, refresh)
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet, fallback="pin")
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
         path = series.project / "series" / series.pin.id / "lock.toml"

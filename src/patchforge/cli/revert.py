@@ -32,7 +32,7 @@ def command(
         from patchforge.engine.unrecorded import as_locked, revert_locked
         from patchforge.reports.applying import revert_report
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, True, quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, True, quiet, fallback="built")
         series = targets.load(where)
         with targets.opened(where, series, write=not dry_run) as target:
             if target.info is None:

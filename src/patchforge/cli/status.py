@@ -35,7 +35,7 @@ def look(command: str, where_options: tuple[Any, ...], full: bool, format: str, 
         from patchforge.engine.verify import full_check, verify
         from patchforge.reports.verifying import verify_report
 
-        where = targets.Where(*where_options)
+        where = targets.Where(*where_options, "built")
         series = targets.load(where)
         with targets.opened(where, series, write=False) as target:
             verified = verify(series, target)
