@@ -56,8 +56,15 @@ def lock_and_table(files: Files, series: Series, read: Reader, schema: Schema) -
     if lock is None:
         return plan, problems
     keep(files, root, f"series/{series.pin.id}/lock.toml", dump_lock(lock))
-    if (root / NAME).is_file():
-        place = find_table((root / NAME).read_bytes().decode("utf-8"), series.pin.id)
-        text = place.before + make_table(replace(series, lock=lock), schema).text + place.after
-        keep(files, root, NAME, text.encode())
+    table(files, replace(series, lock=lock), schema)
     return plan, ()
+
+
+def table(files: Files, series: Series, schema: Schema) -> None:
+    """Add what PATCHES.md must be for ``series``, where there is one."""
+    assert series.pin is not None and series.project is not None
+    path = series.project / NAME
+    if path.is_file():
+        place = find_table(path.read_bytes().decode("utf-8"), series.pin.id)
+        text = place.before + make_table(series, schema).text + place.after
+        keep(files, series.project, NAME, text.encode())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patchforge.branch.back import ReadBranch, ReadPatch, patch_path, read_mark
-from patchforge.branch.derived import Files, keep, lock_and_table
+from patchforge.branch.derived import Files, keep, lock_and_table, table
 from patchforge.branch.git import Repository
 from patchforge.branch.order import rewritten
 from patchforge.branch.out import write_mark
@@ -54,8 +54,16 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
     _order(series, branch, root, files)
     if schema is None or series.pin is None:
         return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256)
+    if new.sha256 == series.sha256 and series.lock_is_current and vouched_by(series, schema):
+        table(files, series, schema)  # the lock was made from these very patches
+        return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256)
     _, problems = lock_and_table(files, new, pristine_blobs(repository, branch.base), schema)
     return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256, problems)
+
+
+def vouched_by(series: Series, schema: Schema) -> bool:
+    """True when the lock was made under this schema of headers."""
+    return series.lock is not None and series.lock.headers == schema.sha256
 
 
 def pristine_blobs(repository: Repository, base: str) -> Reader:
