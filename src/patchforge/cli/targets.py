@@ -162,7 +162,7 @@ def check_version(installed: Installed, pin: Pin, allow: bool) -> None:
         f"{installed.distribution} {installed.version} is installed in {installed.site}, and the series is cut against "
         f"{pin.version}",
         reason="version",
-        hint=f"install {pin.distribution}=={pin.version}, or try it out with --allow-version",
+        hint=f"install {pin.distribution}=={pin.version}, take the release with --fetch, or try it out with --allow-version",
     )
 
 

@@ -193,7 +193,7 @@ def _failed(target: Target, plan: Plan, notes: list[str]) -> Applied:
 def _foreign(target: Target, plan: Plan) -> tuple[Problem, ...]:
     return tuple(
         Problem(
-            f"{path}: {what}",
+            what,
             path,
             None,
             "the tree is neither pristine nor ours: reinstall the distribution, then apply again",
@@ -214,7 +214,7 @@ def _agree_with_lock(series: Series, wanted: Series, plan: Plan, lock: Lock | No
             if have != expected:
                 problems.append(
                     Problem(
-                        f"{file.path}: {when} the series it should hash to {str(expected)[:12]}…, and is {str(have)[:12]}…",
+                        f"{when} the series it should hash to {str(expected)[:12]}…, and is {str(have)[:12]}…",
                         file.path,
                         None,
                         "the tree is not the locked release, or lock.toml is out of date",
