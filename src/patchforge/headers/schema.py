@@ -92,7 +92,7 @@ def _semantics(header: Header, patch: str, known_patches: frozenset[str] | None)
             for name in header.names(key):
                 if name not in known_patches:
                     near = _near(name, sorted(known_patches), n=1)
-                    hint = f"did you mean '{near[0]}'?" if near else None
+                    hint = f"did you mean '{near[0]}'?" if near else f"take it out of {key}, if it was dropped"
                     problems.append(
                         Problem(f"{key}: no patch '{name}' in the series", patch, header.line_of(key), hint, "header")
                     )
