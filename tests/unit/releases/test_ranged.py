@@ -64,7 +64,9 @@ def test_it_reads_what_the_whole_wheel_has_for_few_bytes(index: Index, folder: P
     assert all(wanted.startswith("bytes=") for _, wanted in index.asked)
 
 
-def test_through_the_session_of_pip(index: Index, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_the_session_of_pip(
+    index: Index, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     with Packed(folder / NAME, "demo") as whole, opened(index, tmp_path / "w.whl") as part:
