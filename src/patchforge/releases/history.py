@@ -110,7 +110,7 @@ class Repository:
     def blamed(self, commit: str, path: str, first: int, last: int) -> set[str]:
         """The commits that the lines ``first`` to ``last`` of ``path`` come from; ``commit`` is an id."""
         try:
-            out = self.run("blame", "--porcelain", "-L", f"{first},{last}", commit, "--", path)
+            out = self.run("blame", "--no-textconv", "--porcelain", "-L", f"{first},{last}", commit, "--", path)
         except Refused as error:
             if "no such path" in error.message or "has only" in error.message:
                 return set()  # the repository is of another layout than the tree: it has no say

@@ -72,7 +72,7 @@ def test_through_the_session_of_pip(
     with Packed(folder / NAME, "demo") as whole, opened(index, tmp_path / "w.whl") as part:
         assert part.read("part07.py") == whole.read("part07.py")
         assert part.paths() == whole.paths()
-    assert [wanted for _, wanted in index.asked][0].startswith("bytes=-")
+    assert next(wanted for _, wanted in index.asked).startswith("bytes=-")
     assert index.sent < (folder / NAME).stat().st_size / 10
 
 
