@@ -74,7 +74,11 @@ def serving(index: Index) -> Iterator[Index]:
         def log_message(self, *words: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that was killed while it was answered is part of some tests."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     index.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -229,3 +229,12 @@ def test_a_file_the_patch_makes_proves_itself() -> None:
     assert found.verdict == "partial"
     (found,) = judged({"store.py": OLD}, {"store.py": FIXED, "fresh.py": "def fresh():\n    return 2\n"}, both)
     assert found.verdict == "landed-changed"
+
+
+def test_an_expression_too_deep_to_walk_is_compared_as_written() -> None:
+    old = OLD + "LONG = " + " + ".join(["1"] * 3000) + "\n"
+    fixed = FIXED + "LONG = " + " + ".join(["2"] * 3000) + "\n"
+    (found,) = judged({"store.py": old}, {"store.py": fixed}, diff(old, fixed))
+    assert found.verdict == "landed"
+    (found,) = judged({"store.py": old}, {"store.py": old}, diff(old, fixed))
+    assert found.verdict == "keep"

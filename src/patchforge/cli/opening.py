@@ -173,7 +173,10 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
 
 
 def _likely(changed: list[str], touched: set[str], pinned: Reader, contents: Ranged) -> list[str]:
-    """Where what moved may be, as far as it is cheap: files called as a touched one, then new ones, then the others."""
+    """Where what moved may be, as far as it is cheap: files called as a touched one, then new ones, then the others.
+
+    Files that are here already count too, or the answer would change from run to run.
+    """
     names = {path.rpartition("/")[2] for path in touched} - {"__init__.py"}
     cost = contents.cost()
     most = cost.whole // _SEARCHED if cost is not None else 0

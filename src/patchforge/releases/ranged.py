@@ -66,7 +66,7 @@ class Ranged(Opened):
         try:
             notes = json.loads(self._notes.read_bytes())
             if self._store.stat().st_size == notes["size"]:
-                return notes["size"], [(int(a), int(b)) for a, b in notes["spans"]]
+                return notes["size"], _joined([(int(a), int(b)) for a, b in notes["spans"]])
         except (OSError, ValueError, KeyError, TypeError):
             pass
         return 0, []
@@ -144,13 +144,19 @@ class Ranged(Opened):
         """From a member's local header to the next member."""
         return info.header_offset, self._starts[bisect_right(self._starts, info.header_offset)]
 
+    def _wanted(self, paths: Iterable[str]) -> list[tuple[int, int]]:
+        return sorted(self._span(self._entries[p]) for p in set(paths) if p in self._entries)
+
     def _missing(self, paths: Iterable[str]) -> list[tuple[int, int]]:
-        spans = sorted(self._span(self._entries[p]) for p in set(paths) if p in self._entries)
-        return [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in self._spans)]
+        return [s for s in self._wanted(paths) if not self._has(s)]
+
+    def _has(self, span: tuple[int, int]) -> bool:
+        at = bisect_right(self._spans, (span[0], self._size)) - 1  # they are sorted and do not touch
+        return at >= 0 and span[1] <= self._spans[at][1]
 
     def bytes_of(self, paths: Iterable[str]) -> int:
-        """How many bytes prefetching ``paths`` would still bring over the network."""
-        return sum(end - start for start, end in _joined(self._missing(paths), _GAP))
+        """How many bytes of the wheel ``paths`` are, with what is fetched between neighbours; whether they are here or not."""
+        return sum(end - start for start, end in _joined(self._wanted(paths), _GAP))
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Fetch what reading ``paths`` will need, neighbours together.  Raises :class:`NoRangesError`."""

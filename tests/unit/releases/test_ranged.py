@@ -84,7 +84,7 @@ def test_what_was_fetched_once_is_not_fetched_again(index: Index, tmp_path: Path
     with opened(index, tmp_path / "w.whl") as part:
         assert part.read("part03.py") == first
         assert part.read("part50.py") == (b"NUMBER = 50\n" * 51, False)
-        assert part.bytes_of(["part03.py", "part50.py"]) == 0
+        assert 0 < part.bytes_of(["part03.py", "part50.py"]) < 400  # the same, whether they are here or not
         assert part.cost().fetched == 0  # type: ignore[union-attr]
         assert len(index.asked) == asked
         assert part.read("part04.py") == (b"NUMBER = 4\n" * 5, False)
