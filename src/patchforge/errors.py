@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 class PatchforgeError(Exception):
     """Base class of everything patchforge raises on purpose."""
 
     status = 1
+    shown: tuple[Any, ...] = ()
+    """Blocks of a report that explain the error, where the command line has made some."""
 
     def __init__(
         self,
@@ -42,6 +45,20 @@ class PatchforgeError(Exception):
     def __str__(self) -> str:
         head = f"{self.where}: {self.message}" if self.where else self.message
         return f"{head}\n  {self.hint}" if self.hint else head
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the process to end; ``done`` says what had become of the change it came into."""
+
+    def __init__(self, signal: int, done: str = "") -> None:
+        super().__init__()
+        self.signal = signal
+        self.done = done
+
+    @property
+    def status(self) -> int:
+        """The exit status a shell gives a process that ended so."""
+        return 128 + self.signal
 
 
 class InputError(PatchforgeError):

@@ -80,7 +80,7 @@ def test_a_mail_of_format_patch(upstream: Path) -> None:
     assert b"Kind: backport\n" in text
     assert b"Retires-when: carries #321\n" in text
     assert b"Because numbers are quick." in text
-    assert b"Signed-off-by" not in text
+    assert b"\nAuthor: User <user@example.org>\nSigned-off-by: A <a@example.org>\n\n" in text
     assert f"Imported: 0001.patch sha256:{hashlib.sha256(data).hexdigest()}".encode() in text
 
 
@@ -90,8 +90,9 @@ def test_a_pull_request(upstream: Path) -> None:
     url = "https://git.example.org/owner/demo/pull/77.patch"
     (taken,) = take(git(upstream, "format-patch", "-1", "--stdout"), url, PIN, None, None)
     assert taken.name == "pr77-run-as-a-number"
-    assert taken.missing == ()
-    assert taken.data.startswith(b"By User <user@example.org>.\n\nKind: backport\n")
+    assert taken.missing == ("the text that says why",)
+    assert taken.data.startswith(b"Why this patch is here.\n\nKind: backport\n")
+    assert b"\nAuthor: User <user@example.org>\n" in taken.data
     assert b"Upstream: https://git.example.org/owner/demo/pull/77\n" in taken.data
     assert b"Retires-when: carries #77\n" in taken.data
 
@@ -261,6 +262,11 @@ def test_new_gives_a_message_that_refresh_takes_once_it_is_filled_in(work: Work)
     filled = filled.replace("Upstream:\n", "Upstream: none\n").replace("Retires-when:\n", "Retires-when: never\n")
     message.write_text(filled)
     work.git("commit", "--quiet", "--amend", "-e", "-F", str(message))
+    unsaid = work.demo.run("refresh", str(work.directory), tree=False)
+    assert unsaid.status == 2
+    assert "the text is still that of the template" in unsaid.err
+    message.write_text(filled.replace("Why the patch exists:", "It is here because of"))
+    work.git("commit", "--quiet", "--amend", "-e", "-F", str(message))
     done = work.demo.run("refresh", str(work.directory), tree=False)
     assert done.status == 0, done.err
     assert b">8" not in (work.demo.patches / "starter.patch").read_bytes()
@@ -327,3 +333,65 @@ def test_a_folder_of_patches_goes_by_name(demo: Demo, tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["x.patch", "--series", "y"], ["--series", "nowhere"], ["nowhere.patch"]])
 def test_import_says_what_it_wants(demo: Demo, words: list[str]) -> None:
     assert demo.run("import", *words).status == 2
+
+
+def test_the_template_has_the_sentence_that_a_check_refuses() -> None:
+    from patchforge import resources
+    from patchforge.headers.filler import TEMPLATE
+
+    assert f"\n\n{TEMPLATE[0]}\n\n" in resources.template("commit")
+
+
+CREDITS = (
+    b"Signed-off-by: A Person <a@example.org>\nSigned-off-by: B <b@example.org>\nCo-authored-by: C <c@example.org>\n"
+)
+
+
+def signed(patch: bytes, gap: bytes) -> bytes:
+    """``patch`` as 'git commit --signoff' leaves its headers."""
+    return patch.replace(b"\n\ndiff --git", b"\n" + gap + CREDITS + b"\ndiff --git", 1)
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n"])
+def test_people_are_named_by_gits_own_trailers(demo: Demo, tmp_path: Path, gap: bytes) -> None:
+    demo.write_patches(log=LOG, names=signed(NAMES, gap))
+    assert demo.run("lock").status == 0
+    assert demo.run("table", tree=False).status == 0
+    assert demo.run("lint", tree=False).status == 0
+    work = Work(demo, tmp_path / "work")
+    assert demo.run("checkout", str(work.directory)).status == 0
+    before = work.files()
+    work.git("rebase", "--quiet", "--force-rebase", "pristine")
+    assert demo.run("refresh", str(work.directory), tree=False).status == 0
+    assert work.files() == before
+
+
+def test_a_commit_signed_off_is_a_patch_and_goes_upstream_with_its_author(
+    work: Work, upstream: Path, tmp_path: Path
+) -> None:
+    work.git("commit", "--quiet", "--amend", "--no-edit", "--signoff")
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    assert b"\nSigned-off-by: User <user@example.org>\n" in (work.demo.patches / "names.patch").read_bytes()
+    assert work.demo.run("refresh", "--check", str(work.directory), tree=False).status == 0
+    box = tmp_path / "box"
+    done = work.demo.run("export", "--mbox", str(box), tree=False)
+    assert "note: no author is named in log" in done.err
+    git(upstream, "am", "-q", str(box))
+    said = git(
+        upstream, "log", "-2", "--format=%an <%ae>|%(trailers:key=Signed-off-by,valueonly,separator=%x2C)"
+    ).decode()
+    assert said == "User <user@example.org>|User <user@example.org>\npatchforge <patchforge@invalid>|\n"
+
+
+def test_the_author_of_what_was_taken_in_is_that_of_what_is_handed_out(
+    demo: Demo, upstream: Path, tmp_path: Path
+) -> None:
+    who = "J\u00fcrgen \u00d6. Tester <j@example.org>"
+    demo.write_patches(log=LOG.replace(b"Retires-when", f"Author: {who}\nRetires-when".encode()))
+    box = tmp_path / "box"
+    assert demo.run("export", "--mbox", str(box), tree=False).status == 0
+    git(upstream, "am", "-q", str(box))
+    assert git(upstream, "log", "-1", "--format=%an <%ae>").decode() == f"{who}\n"
+    (letter,) = letters(box.read_bytes())
+    assert letter.author == who

@@ -50,6 +50,31 @@ def test_mv_renames_it_everywhere(ready: Demo) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("never -- the log we keep, with log one day", "never -- the log we keep, with log one day"),
+        ("with log -- because log is here", "with counting -- because log is here"),
+        ("version >=2 or probe log and with log", "version >=2 or probe counting and with counting"),
+        ("with\n log\n -- log", "with\n counting\n -- log"),
+        ("with log-more or version >=2", "with log-more or version >=2"),
+        ("when upstream says so with log in hand", "when upstream says so with log in hand"),
+    ],
+)
+def test_mv_leaves_prose_alone(demo: Demo, said: str, after: str) -> None:
+    names = NAMES.replace(b"version >=1.1", said.encode())
+    demo.write_patches(
+        log=LOG,
+        names=names,
+        **{"log-more": NAMES.replace(b"extra.py", b"more.py").replace(b"two", b"zwei").replace(b"+zwei\n", b"+due\n")},
+    )
+    assert demo.run("lock").status == 0
+    assert demo.run("table", tree=False).status == 0
+    done = demo.run("mv", "log", "counting")
+    assert done.status == 0, done.err
+    assert (demo.patches / "names.patch").read_bytes() == NAMES.replace(b"version >=1.1", after.encode())
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["mv", "log", "names"], "has a patch 'names'"),

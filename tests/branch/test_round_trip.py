@@ -311,6 +311,12 @@ def test_the_series_file_keeps_its_comments(new: list[str], renamed: dict[str, s
     assert rewritten(SERIES, ["a.patch", "b.patch", "c.patch"], new, renamed) == text
 
 
+@pytest.mark.parametrize("text", ["", "# About all of them\n", "# About all of them\n\n# and more"])
+def test_the_first_patches_go_below_what_is_said_of_all(text: str) -> None:
+    whole = text + "\n" * bool(text and not text.endswith("\n"))
+    assert rewritten(text, [], ["a.patch", "b.patch"], {}) == f"{whole}a.patch\nb.patch\n"
+
+
 @pytest.mark.parametrize("name", ["../outside", "/tmp/x", "a/b", ".hidden", ""])
 def test_a_name_that_leaves_the_patch_directory_is_refused(work: Work, name: str) -> None:
     message = work.git("log", "-1", "--format=%B").replace("Patch-Name: names", f"Patch-Name: {name}")

@@ -98,7 +98,7 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         )
     if series.sha256 != mark["series"]:
         raise Refused(
-            "the patches of the project are not those that were checked out",
+            f"the patches of the project are not those that were checked out: {_since(repository, series, mark)}",
             reason="stale",
             hint="check them out to a new directory and bring your commits there (git fetch, git cherry-pick)",
         )
@@ -155,6 +155,27 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
         raise ManyProblems(f"{len(problems)} problems in the commit messages", problems, reason="header")
     gone = tuple(p.name for p in series.patches if p.name not in taken and p.name not in {r.was for r in patches})
     return ReadBranch(tuple(patches), gone, base)
+
+
+def _since(repository: Repository, series: Series, mark: dict[str, object]) -> str:
+    """What became of the patches since they were checked out."""
+    commits = repository.commits(str(mark["base"]), str(mark["tip"]))
+    then = {parse_message(commit.message).name: commit for commit in commits}
+    now = {file.name: file for file in series.patches}
+    changed = []
+    for name, file in now.items():
+        commit = then.get(name)
+        if commit is not None:
+            message = parse_message(commit.message)
+            if not _same(repository, commit.parents[0], commit, message, file, series.pin is not None, None):
+                changed.append(name)
+    found = {
+        "changed": changed,
+        "new": [name for name in now if name not in then],
+        "gone": [name for name in then if name is not None and name not in now],
+    }
+    said = [f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {word}" for word, names in found.items() if names]
+    return "; ".join(said) or "their order, or how they are written, changed"
 
 
 def _good_name(name: str, in_project: bool) -> bool:

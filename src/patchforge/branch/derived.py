@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from patchforge.engine.locking import lock_on
-from patchforge.engine.model import Plan, Reader
+from patchforge.engine.model import Failure, Plan, Reader
 from patchforge.errors import InputError, Problem
 from patchforge.series.lock import dump_lock
 from patchforge.series.parsed import Schema
@@ -15,6 +15,24 @@ from patchforge.table.document import NAME, find_table, make_table
 
 Files = dict[str, bytes | None]
 """Files to write, relative to the project; ``None``: to remove."""
+
+
+class Unfit(InputError):
+    """A patch of ``series`` does not apply to the pin any more; ``plan`` says how far it got."""
+
+    def __init__(self, series: Series, plan: Plan, failure: Failure) -> None:
+        before = next(n for n, r in enumerate(plan.results) if r.failure is not None)
+        after = f"after '{plan.results[before - 1].name}'" if before else "to the pristine release"
+        super().__init__(
+            f"patch '{failure.patch}' would not apply {after}: {failure.message}",
+            reason=failure.reason,
+            file=failure.patch_file,
+            line=failure.line,
+            hint=failure.hint,
+            patch=failure.patch,
+        )
+        self.status = failure.status
+        self.series, self.plan, self.failure = series, plan, failure
 
 
 def keep(files: Files, root: Path, path: str, data: bytes) -> None:
@@ -27,25 +45,26 @@ def keep(files: Files, root: Path, path: str, data: bytes) -> None:
 def lock_and_table(files: Files, series: Series, read: Reader, schema: Schema) -> tuple[Plan, tuple[Problem, ...]]:
     """Add what lock.toml and PATCHES.md must be for ``series`` on the pristine files behind ``read``.
 
-    Raises :class:`InputError` when a patch does not apply; problems with the results are returned, and nothing is added.
+    Raises :class:`Unfit` when a patch does not apply; problems with the results are returned, and nothing is added.
     """
     assert series.pin is not None and series.project is not None
     root = series.project
     lock, plan, problems = lock_on(series, read, schema)
     failure = plan.failure
     if failure is not None:
-        raise InputError(
-            f"patch '{failure.patch}' would not apply after the one before it: {failure.message}",
-            reason=failure.reason,
-            file=failure.patch_file,
-            line=failure.line,
-            hint=failure.hint,
-        )
+        raise Unfit(series, plan, failure)
     if lock is None:
         return plan, problems
     keep(files, root, f"series/{series.pin.id}/lock.toml", dump_lock(lock))
-    if (root / NAME).is_file():
-        place = find_table((root / NAME).read_bytes().decode("utf-8"), series.pin.id)
-        text = place.before + make_table(replace(series, lock=lock), schema).text + place.after
-        keep(files, root, NAME, text.encode())
+    table(files, replace(series, lock=lock), schema)
     return plan, ()
+
+
+def table(files: Files, series: Series, schema: Schema) -> None:
+    """Add what PATCHES.md must be for ``series``, where there is one."""
+    assert series.pin is not None and series.project is not None
+    path = series.project / NAME
+    if path.is_file():
+        place = find_table(path.read_bytes().decode("utf-8"), series.pin.id)
+        text = place.before + make_table(series, schema).text + place.after
+        keep(files, series.project, NAME, text.encode())

@@ -11,6 +11,8 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
     """
     if old == new:
         return text
+    if not old:  # what stands there is about all of them
+        return (text if not text or text.endswith("\n") else text + "\n") + "".join(f"{name}\n" for name in new)
     blocks: dict[str, list[str]] = {}
     pending: list[str] = []
     names = iter(old)

@@ -28,22 +28,38 @@ class Proposal:
     changed: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the three sides are called: ``ours`` is where the patch was to go, ``base`` where it fits."""
+
+    ours: str = "the tree"
+    base: str = "the pin"
+
+
 def propose(
-    patches: list[Patch], results: tuple[PatchResult, ...], failure: Failure, base: Reader, tree: Reader
+    fits: list[Patch],
+    results: tuple[PatchResult, ...],
+    failure: Failure,
+    base: Reader,
+    tree: Reader,
+    names: Names | None = None,
 ) -> Proposal | None:
-    """A proposal for the file of ``failure``, or ``None`` when the pin gives no base for one."""
-    number = next((n for n, p in enumerate(patches) if p.name == failure.patch), None)
-    if number is None or failure.file is None:
+    """A proposal for the file of ``failure``; ``None`` when ``fits`` gives no base for one.
+
+    ``fits``: the patches that lead from ``base`` to where the failed one, the last of them, applies.
+    """
+    if failure.file is None or not fits or fits[-1].name != failure.patch:
         return None
-    plan = plan_series((Entry(p) for p in patches[: number + 1]), base)
+    plan = plan_series((Entry(p) for p in fits), base)
     if plan.failure is not None:
         return None
-    step = next((s for s in plan.results[number].steps if failure.file in (s.path, s.source)), None)
+    step = next((s for s in plan.results[-1].steps if failure.file in (s.path, s.source)), None)
     ours = _now(results, failure.file, tree)
     if step is None or step.before is None or step.after is None or ours is None or ours.lines == step.before.lines:
         return None
-    merged, conflicts = _merge(ours.data, step.before.data, step.after.data, failure.patch)
-    changed = _around(step.before.lines, ours.lines, [index for index, _, _ in step.edits])
+    names = names or Names()
+    merged, conflicts = _merge(ours.data, step.before.data, step.after.data, (names.ours, names.base, failure.patch))
+    changed = _around(step.before.lines, ours.lines, [index for index, _, _ in step.edits], names.base)
     return Proposal(step.path, merged, conflicts, changed)
 
 
@@ -59,14 +75,14 @@ def _now(results: tuple[PatchResult, ...], path: str, tree: Reader) -> FileState
     return state
 
 
-def _merge(ours: bytes, base: bytes, theirs: bytes, patch: str) -> tuple[bytes, int]:
+def _merge(ours: bytes, base: bytes, theirs: bytes, called: tuple[str, str, str]) -> tuple[bytes, int]:
     from git.cmd import Git
 
     with tempfile.TemporaryDirectory(prefix="patchforge-") as folder:
         names = ("tree", "pin", "patch")
         for name, data in zip(names, (ours, base, theirs), strict=True):
             (Path(folder) / name).write_bytes(data)
-        labels = [word for label in ("the tree", "the pin", f"with {patch}") for word in ("-L", label)]
+        labels = [word for label in (called[0], called[1], f"with {called[2]}") for word in ("-L", label)]
         git = Git(folder)
         status, out, _ = git.execute(
             ["git", "merge-file", "-p", "--diff3", *labels, *names],
@@ -78,7 +94,7 @@ def _merge(ours: bytes, base: bytes, theirs: bytes, patch: str) -> tuple[bytes, 
     return bytes(out), max(int(status), 0)
 
 
-def _around(base: list[bytes], ours: list[bytes], places: list[int]) -> tuple[str, ...]:
+def _around(base: list[bytes], ours: list[bytes], places: list[int], name: str) -> tuple[str, ...]:
     """The difference between the two files near ``places``, lines of the base."""
     one, two = ([line.decode("utf-8", "backslashreplace") for line in lines] for lines in (base, ours))
     out: list[str] = []
@@ -86,7 +102,7 @@ def _around(base: list[bytes], ours: list[bytes], places: list[int]) -> tuple[st
         low, high = group[0][1], group[-1][2]
         if not any(low - 8 <= place <= high + 8 for place in places):
             continue
-        out.append(f"line {low + 1} of the pin:")
+        out.append(f"line {low + 1} of {name}:")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 out += [f"  {line}" for line in one[i1:i2]]

@@ -7,10 +7,11 @@ import re
 from dataclasses import replace
 
 from patchforge.branch.back import patch_path
-from patchforge.branch.derived import Files, keep, lock_and_table
+from patchforge.branch.derived import Files, Unfit, keep, lock_and_table
 from patchforge.branch.order import rewritten
 from patchforge.engine.model import Reader
 from patchforge.errors import InputError
+from patchforge.headers import parse_retires
 from patchforge.series.names import check_name
 from patchforge.series.parsed import Schema, header_of
 from patchforge.series.project import PatchFile, Series
@@ -18,7 +19,15 @@ from patchforge.series.project import PatchFile, Series
 
 def dropped(series: Series, name: str, read: Reader, schema: Schema) -> Files:
     """The files of the project without patch ``name``.  Raises :class:`InputError` when another one needs it."""
-    return without(series, [find(series, name)], read, schema)
+    try:
+        return without(series, [find(series, name)], read, schema)
+    except Unfit as error:
+        error.message = f"without '{name.removesuffix('.patch')}', {error.message}"
+        error.hint = (
+            f"check the series out, take the commit out with 'git rebase -i pristine', resolve what conflicts, and refresh; "
+            f"'patchforge graph --impact {name.removesuffix('.patch')}' says what else stands on it"
+        )
+        raise
 
 
 def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema) -> Files:
@@ -62,15 +71,30 @@ def find(series: Series, name: str) -> PatchFile:
     raise InputError(f"no patch '{name}' in the series", reason="usage")
 
 
-_SPEAKS = re.compile(rb"^(?:Requires|Supersedes|Retires-when):.*(?:\n[ \t].*)*", re.MULTILINE)
+_SPEAKS = re.compile(rb"^(Requires|Supersedes|Retires-when):.*(?:\n[ \t].*)*", re.MULTILINE)
+_PROSE = re.compile(rb"\s--\s")
 
 
 def _mentioning(file: PatchFile, old: str, new: str) -> bytes:
     """The bytes of a patch with ``old`` replaced by ``new`` in the headers that name patches."""
     end = file.data.find(b"\ndiff --git ")
     head, rest = (file.data, b"") if end < 0 else (file.data[:end], file.data[end:])
-    word = re.compile(rb"(?<![A-Za-z0-9._+-])" + re.escape(old.encode()) + rb"(?![A-Za-z0-9._+-])")
-    return _SPEAKS.sub(lambda match: word.sub(new.encode(), match.group()), head) + rest
+    name = re.escape(old.encode()) + rb"(?![A-Za-z0-9._+-])"
+    word = re.compile(rb"(?<![A-Za-z0-9._+-])" + name)
+    condition = re.compile(rb"\b((?:with|probe)\s+)" + name)
+
+    def said(match: re.Match[bytes]) -> bytes:
+        text = match.group()
+        if match[1] != b"Retires-when":
+            return word.sub(new.encode(), text)
+        prose = _PROSE.search(text)  # what follows is for people, and so is a value that is no condition
+        end = prose.start() if prose else len(text)
+        value = " ".join(text[:end].partition(b":")[2].decode("utf-8", "replace").split())
+        if parse_retires(value).kind == "prose":
+            return text
+        return condition.sub(rb"\g<1>" + new.encode(), text[:end]) + text[end:]
+
+    return _SPEAKS.sub(said, head) + rest
 
 
 def _files(

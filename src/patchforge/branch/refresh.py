@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patchforge.branch.back import ReadBranch, ReadPatch, patch_path, read_mark
-from patchforge.branch.derived import Files, keep, lock_and_table
+from patchforge.branch.derived import Files, keep, lock_and_table, table
 from patchforge.branch.git import Repository
 from patchforge.branch.order import rewritten
 from patchforge.branch.out import write_mark
-from patchforge.engine.model import FileState
+from patchforge.engine.model import FileState, Reader
 from patchforge.errors import InputError, Problem
 from patchforge.series.parsed import Schema
 from patchforge.series.project import PatchFile, Series
@@ -54,17 +54,31 @@ def refreshed(repository: Repository, series: Series, branch: ReadBranch, schema
     _order(series, branch, root, files)
     if schema is None or series.pin is None:
         return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256)
+    if new.sha256 == series.sha256 and series.lock_is_current and vouched_by(series, schema):
+        table(files, series, schema)  # the lock was made from these very patches
+        return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256)
+    _, problems = lock_and_table(files, new, pristine_blobs(repository, branch.base), schema)
+    return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256, problems)
+
+
+def vouched_by(series: Series, schema: Schema) -> bool:
+    """True when the lock was made under this schema of headers."""
+    return series.lock is not None and series.lock.headers == schema.sha256
+
+
+def pristine_blobs(repository: Repository, base: str) -> Reader:
+    """The files of the commit ``base``."""
     executables: dict[str, bool] = {}
-    for line in repository.text("ls-tree", "-r", branch.base).split("\n"):
-        meta, _, name = line.partition("\t")
-        executables[name] = meta.startswith("100755")
 
     def read(path: str) -> FileState | None:
-        data = repository.blob(branch.base, path)
+        if not executables:
+            for line in repository.text("ls-tree", "-r", "-z", base).split("\0"):
+                meta, _, name = line.partition("\t")
+                executables[name] = meta.startswith("100755")
+        data = repository.blob(base, path)
         return None if data is None else FileState.of(data, executables.get(path, False))
 
-    _, problems = lock_and_table(files, new, read, schema)
-    return Refreshed(branch.patches, branch.dropped, tuple(sorted(files.items())), new.sha256, problems)
+    return read
 
 
 def _series(series: Series, patches: tuple[ReadPatch, ...]) -> Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from importlib import import_module
@@ -37,9 +38,29 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
+    import signal
+
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGHUP, _end)
+    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # A command lives for a fraction of a second and makes next to no cycles: looking for them early costs a tenth of it.
     gc.set_threshold(100_000, 50, 50)
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    try:
+        status = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt as interrupt:
+        from patchforge.cli.session import interrupted
+
+        status = interrupted(interrupt)
+    sys.exit(status)
+
+
+def _end(number: int, _: object) -> None:
+    """Asked to end: as ^C does, so that what was begun is taken back."""
+    from patchforge.errors import Interrupted
+
+    raise Interrupted(number)
 
 
 def run(argv: list[str]) -> int:

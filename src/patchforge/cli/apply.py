@@ -38,7 +38,9 @@ def command(
         from patchforge.reports.applying import apply_report
         from patchforge.reports.model import Line
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, allow_version, quiet)
+        where = targets.Where(
+            pin, project, tree, python, fetch, flavor, quilt, strip, allow_version, quiet, fallback="built"
+        )
         series = targets.load(where)
         if allow_version:
             series = targets.unlocked(series)

@@ -31,15 +31,19 @@ def command(
         from patchforge.branch.out import check_out
         from patchforge.cli import targets
         from patchforge.engine.apply import plan_only
+        from patchforge.engine.files import pristine_files
         from patchforge.reports.branching import checkout_report, plan_failed
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin")
         series = targets.load(where)
         schema = targets.schema() if series.pin is not None else None
         with targets.opened(where, series, write=False) as target, targets.progress(quiet) as show:
             plan, texts = plan_only(series, target, schema)
             if plan.failure is not None:
-                return plan_failed("checkout", plan)
+                from patchforge.cli.explaining import explained_on_pin
+
+                more = explained_on_pin(series, plan.results, pristine_files(target), None)
+                return plan_failed("checkout", plan, more)
             done = check_out(series, plan, target, texts, directory.absolute(), show)
         return checkout_report(done, [p.name for p in series.patches], targets.shown(str(done.directory)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any, cast
 
@@ -46,7 +45,7 @@ def application(commands: dict[str, Callable[..., Any]]) -> typer.Typer:
 
 def invoke(commands: dict[str, Callable[..., Any]], argv: list[str]) -> int:
     """Run ``argv``; return the exit status."""
-    from patchforge.cli.session import print_report
+    from patchforge.cli.session import interrupted, print_report
 
     if not argv:
         application(commands)(args=["--help"], prog_name="patchforge", standalone_mode=False)
@@ -64,13 +63,12 @@ def invoke(commands: dict[str, Callable[..., Any]], argv: list[str]) -> int:
         report = error_report(command, (Problem(text, hint=hint, reason="usage"),), 2)
         print_report(report, _format(argv), False)
         return 2
-    except typer.Abort:
-        return 130
+    except typer.Abort as abort:
+        return interrupted(abort.__cause__)
     except typer.Exit as done:
         return done.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as interrupt:
+        return interrupted(interrupt)
 
 
 def _format(argv: list[str]) -> str:

@@ -29,7 +29,7 @@ def command(
         from patchforge.cli import targets
         from patchforge.cli.rearranging import rearrange
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet, fallback="pin")
         return rearrange(
             "drop", where, lambda series, read: dropped(series, name, read, targets.schema()), f"dropped {name}"
         )

@@ -1,18 +1,26 @@
-"""After a failure: who changed the lines, what changed since the pin, and a proposal beside the tree."""
+"""After a failure: who changed the lines, what changed since, and a proposal beside the tree."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from patchforge.cli import targets
 from patchforge.cli.session import cache_directory
+from patchforge.diff import Patch
 from patchforge.engine.apply import Applied
 from patchforge.engine.files import pristine_files
-from patchforge.engine.model import FileState, Reader
+from patchforge.engine.model import Failure, FileState, PatchResult, Reader
+from patchforge.errors import InputError, PatchforgeError
 from patchforge.reports.model import Line
 from patchforge.series.parsed import parse_file
 from patchforge.series.project import Series
 from patchforge.tree.target import Target
+
+if TYPE_CHECKING:
+    from patchforge.branch.propose import Names, Proposal
 
 _EXPLAINED = ("context", "moved", "ambiguous", "already-there", "partly-applied")
 
@@ -20,27 +28,94 @@ _EXPLAINED = ("context", "moved", "ambiguous", "already-there", "partly-applied"
 def explained(series: Series, target: Target, done: Applied) -> tuple[Line, ...]:
     """Lines that say more about the failure of ``done``; a proposal is written to build/proposals of the project."""
     failure = next((r.failure for r in done.results if r.failure is not None), None)
-    if failure is None or failure.reason not in _EXPLAINED or failure.file is None:
+    if failure is None or failure.reason not in _EXPLAINED:
         return ()
+    patches = _upto(series, failure)
+    lines = _earlier(patches, done.results, failure)
+    base = _base(series)
+    if base is None or series.pin is None:
+        return lines
+    proposal = _proposal([patches], done.results, failure, base, pristine_files(target))
+    return (*lines, *_told(series, failure, proposal, f"{series.pin.distribution} {series.pin.version} and this tree"))
+
+
+def explained_on_pin(
+    series: Series, results: tuple[PatchResult, ...], pin: Reader, old: Series | None
+) -> tuple[Line, ...]:
+    """The same for a series that does not apply to its pin any more: where it was ``old`` it did, or the patch alone does."""
+    failure = next((r.failure for r in results if r.failure is not None), None)
+    if failure is None or failure.reason not in _EXPLAINED:
+        return ()
+    from patchforge.branch.propose import Names
+
+    patches = _upto(series, failure)
+    lines = _earlier(patches, results, failure)
+    known = old is not None and any(p.name == failure.patch for p in old.patches)
+    if known and old is not None:
+        names, fits = Names("the series now", "the series as it was"), _upto(old, failure)
+        fits[-1] = patches[-1]
+    else:
+        names, fits = Names("the series before it", "the pin"), patches[-1:]
+    proposal = _proposal([fits, patches[-1:]], results, failure, pin, pin, names)
+    return (*lines, *_told(series, failure, proposal, f"{names.base} and {names.ours}"))
+
+
+@contextmanager
+def explaining(pin: Reader, old: Series) -> Iterator[None]:
+    """Whatever finds in here that a series does not apply to its pin any more is explained."""
+    from patchforge.branch.derived import Unfit
+    from patchforge.reports.failures import detail_of
+
+    try:
+        yield
+    except PatchforgeError as error:
+        found = error if isinstance(error, Unfit) else error.__cause__
+        if isinstance(found, Unfit):
+            more = explained_on_pin(found.series, found.plan.results, pin, old)
+            error.shown = (*detail_of(found.failure), *more)
+        raise
+
+
+def _upto(series: Series, failure: Failure) -> list[Patch]:
+    number = next(n for n, p in enumerate(series.patches) if p.name == failure.patch)
+    return [parse_file(file) for file in series.patches[: number + 1]]
+
+
+def _earlier(patches: list[Patch], results: tuple[PatchResult, ...], failure: Failure) -> tuple[Line, ...]:
     from patchforge.graph.blame import changed_by
 
-    number = next(n for n, p in enumerate(series.patches) if p.name == failure.patch)
-    patches = [parse_file(file) for file in series.patches[: number + 1]]
-    lines: list[Line] = []
-    earlier = changed_by(patches, done.results, failure)
-    if earlier:
-        lines.append(Line(f"    changed there before it: {', '.join(earlier)}", "dim"))
-    base = _base(series)
-    if base is None or series.pin is None or series.project is None:
-        return tuple(lines)
+    found = changed_by(patches, results, failure)
+    return (Line(f"    changed there before it: {', '.join(found)}", "dim"),) if found else ()
+
+
+def _proposal(
+    ways: Iterable[list[Patch]],
+    results: tuple[PatchResult, ...],
+    failure: Failure,
+    base: Reader,
+    tree: Reader,
+    names: Names | None = None,
+) -> Proposal | None:
+    """The proposal from the first of ``ways``, patches that lead to where the failed one fits, that gives one."""
     from patchforge.branch.propose import propose
 
-    read = pristine_files(target)
-    proposal = propose(patches, done.results, failure, base, read)
-    if proposal is None:
-        return tuple(lines)
+    for fits in ways:
+        try:
+            found = propose(fits, results, failure, base, tree, names)
+        except InputError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _told(series: Series, failure: Failure, proposal: Proposal | None, between: str) -> tuple[Line, ...]:
+    """Write the proposal; say what it is made of, and where it is."""
+    if proposal is None or series.project is None:
+        return ()
+    lines: list[Line] = []
     if proposal.changed:
-        lines.append(Line(f"    between {series.pin.distribution} {series.pin.version} and this tree:", "dim"))
+        lines.append(Line(f"    between {between}:", "dim"))
         styles = {"-": "del", "+": "add"}
         lines += [Line(f"      {text}", styles.get(text[:1], "dim")) for text in proposal.changed]
     path = series.project / "build/proposals" / failure.patch / proposal.path

@@ -35,7 +35,7 @@ def command(
     def work() -> Report:
         from patchforge.cli import targets
         from patchforge.errors import InputError
-        from patchforge.exchange.mbox import mailbox
+        from patchforge.exchange.mbox import author_of, mailbox
         from patchforge.reports.exchanging import export_report
         from patchforge.series.files import replace_file
         from patchforge.series.parsed import parse_series_patches
@@ -56,6 +56,7 @@ def command(
             sys.stdout.buffer.flush()
             return Report("export", 0)
         replace_file(mbox.absolute(), data)
-        return export_report([p.file.name for p in chosen], str(mbox))
+        nobody = [p.file.name for p in chosen if p.header is not None and not author_of(p.header)]
+        return export_report([p.file.name for p in chosen], str(mbox), nobody)
 
     return execute("export", format if mbox is not None else "text", quiet, work)

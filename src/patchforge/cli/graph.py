@@ -48,7 +48,7 @@ def command(
         from patchforge.reports.graphing import graph_report, impact_report
         from patchforge.series.parsed import parse_series_patches
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin")
         series = targets.load(where)
         names = [p.name for p in series.patches]
         wanted = None
@@ -62,7 +62,7 @@ def command(
             lock = series.lock if series.lock_is_current else None
             plan = plan_series((entry_of(item, lock) for item in parsed), read, names=names)
             if plan.failure is not None:
-                return plan_failed("graph", plan)
+                return plan_failed("graph", plan, ())
             patches = [item.patch for item in parsed]
             found = edges(patches, plan)
             if wanted is not None:

@@ -30,6 +30,7 @@ def command(
         str | None,
         typer.Option("--prefix", metavar="DIR", help="The package's directory upstream; default: the pin's root."),
     ] = None,
+    pin: Annotated[str | None, typer.Option("--pin", metavar="PIN", help="Which pin; default: the newest.")] = None,
     tree: o.TreeOption = None,
     python: o.PythonOption = None,
     fetch: o.FetchOption = False,
@@ -44,6 +45,7 @@ def command(
 
     def work() -> Report:
         from patchforge.cli import targets
+        from patchforge.cli.explaining import explained_on_pin
         from patchforge.engine.files import pristine_files
         from patchforge.errors import InputError
         from patchforge.exchange.adopt import adopt
@@ -53,7 +55,7 @@ def command(
         from patchforge.tree.target import open_bare
         from patchforge.tree.transaction import Change
 
-        where = targets.Where(None, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet, fallback="pin")
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
         if (source is None) == (series_dir is None):
@@ -66,10 +68,11 @@ def command(
         with targets.opened(where, series, write=False) as target:
             read = pristine_files(target)
             adopted = adopt(series, taken, after, read, targets.schema(), series_dir is not None)
+            more = explained_on_pin(adopted.whole, adopted.plan.results, read, series)
         with open_bare(series.project, write=True) as home:
             changes = [Change(path, home.root.read(path), data) for path, data in adopted.files]
             home.transaction().run(changes, [], "import")
-        return import_report(taken, adopted)
+        return import_report(taken, adopted, more)
 
     return execute("import", format, quiet, work)
 

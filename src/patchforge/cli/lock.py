@@ -39,6 +39,7 @@ def command(
 
     def work() -> Report:
         from patchforge.cli import targets
+        from patchforge.engine.files import pristine_files
         from patchforge.engine.locking import compute_lock
         from patchforge.errors import InputError
         from patchforge.reports.checking import lock_report
@@ -51,15 +52,18 @@ def command(
             raise InputError("--base and --refresh are about --image", reason="usage")
         if image:
             return _images(pin, project, flavor, base, check, refresh)
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quiet=quiet, fallback="pin")
         series = targets.load(where)
         assert series.pin is not None and series.project is not None
         path = series.project / "series" / series.pin.id / "lock.toml"
         label = path.relative_to(series.project).as_posix()
         with targets.opened(where, series, write=False) as target:
             lock, plan, problems = compute_lock(series, target, targets.schema())
-        if lock is None:
-            return lock_report(plan, label, "failed", problems, 0)
+            if lock is None:
+                from patchforge.cli.explaining import explained_on_pin
+
+                more = explained_on_pin(series, plan.results, pristine_files(target), None)
+                return lock_report(plan, label, "failed", problems, 0, more)
         data = dump_lock(lock)
         have = path.read_bytes() if path.exists() else b""
         outcome = "current" if have == data else "stale" if check else "written"

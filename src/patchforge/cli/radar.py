@@ -37,7 +37,9 @@ def command(
         from patchforge.cli import retiring, scanning, targets
         from patchforge.reports.retiring import Judged, radar_report
 
-        where = targets.Where(pin, project, old or tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(
+            pin, project, old or tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin"
+        )
         series = targets.load(where)
         names = retiring.radar_named(series, where, against, old, git)
         found = scanning.scan_all(series, where, names, git=git, whole=whole)

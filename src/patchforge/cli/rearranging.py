@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from patchforge.branch.derived import Files
 from patchforge.cli import targets
+from patchforge.cli.explaining import explaining
 from patchforge.engine.files import pristine_files
 from patchforge.engine.model import Reader
 from patchforge.reports.branching import rearranged_report
@@ -25,7 +26,8 @@ def rewrite(series: Series, where: targets.Where, work: Callable[[Series, Reader
     assert series.project is not None
     with targets.opened(where, series, write=False) as target:
         read = pristine_files(target)
-        files = work(series, read)
+        with explaining(read, series):
+            files = work(series, read)
     with open_bare(series.project, write=True) as home:
         changes = [Change(path, home.root.read(path), data) for path, data in sorted(files.items())]
         home.transaction().run(changes, [], what)

@@ -26,8 +26,9 @@ def command(
     def work() -> Report:
         from patchforge.branch.back import read_branch, read_mark
         from patchforge.branch.git import existing
-        from patchforge.branch.refresh import refreshed, write
+        from patchforge.branch.refresh import pristine_blobs, refreshed, write
         from patchforge.cli import targets
+        from patchforge.cli.explaining import explaining
         from patchforge.errors import InputError
         from patchforge.reports.branching import refresh_report
         from patchforge.tree.target import open_bare
@@ -46,7 +47,8 @@ def command(
         schema = targets.schema() if series.pin is not None else None
         try:
             branch = read_branch(repository, series, schema)
-            done = refreshed(repository, series, branch, schema)
+            with explaining(pristine_blobs(repository, branch.base), series):
+                done = refreshed(repository, series, branch, schema)
             if not check and done.files and not done.problems:
                 with open_bare(series.project or series.directory, write=True) as target:
                     write(target, done, repository)

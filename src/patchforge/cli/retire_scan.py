@@ -47,7 +47,9 @@ def command(
         from patchforge.errors import InputError
         from patchforge.reports.retiring import Judged, scan_report
 
-        where = targets.Where(pin, project, old or tree, python, fetch, flavor, quilt, strip, quiet=quiet)
+        where = targets.Where(
+            pin, project, old or tree, python, fetch, flavor, quilt, strip, quiet=quiet, fallback="pin"
+        )
         series = targets.load(where)
         names = retiring.named(series, where, against, all_newer, old, new, git)
         if write and (series.pin is None or len(names) != 1):

@@ -29,12 +29,18 @@ def command(
     def work() -> Report:
         from patchforge.cli import targets
         from patchforge.engine.revert import revert_bare, revert_installed
+        from patchforge.engine.unrecorded import as_locked, revert_locked
         from patchforge.reports.applying import revert_report
 
-        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, True, quiet)
+        where = targets.Where(pin, project, tree, python, fetch, flavor, quilt, strip, True, quiet, fallback="built")
         series = targets.load(where)
         with targets.opened(where, series, write=not dry_run) as target:
-            done = revert_bare(series, target, dry_run) if target.info is None else revert_installed(target, dry_run)
+            if target.info is None:
+                done = revert_bare(series, target, dry_run)
+            elif target.state is None and series.lock is not None and as_locked(series.lock, target):
+                done = revert_locked(series, target, dry_run)
+            else:
+                done = revert_installed(target, dry_run)
             return revert_report(done, target.label, targets.shown(target.label))
 
     return execute("revert", format, quiet, work)

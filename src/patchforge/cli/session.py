@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -23,12 +24,53 @@ def execute(command: str, format: str, quiet: bool, work: Callable[[], Report]) 
         report = work()
     except PatchforgeError as error:
         report = _error(command, error)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt as error:
+        return interrupted(error)
+    except BrokenPipeError:
         raise
+    except UnicodeEncodeError as error:
+        if error.encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+            return _bug(command)
+        report = _error(command, _no_utf8(error))
     except Exception:
         return _bug(command)
-    print_report(report, format, quiet)
+    try:
+        print_report(report, format, quiet)
+    except OSError as error:
+        return _unprinted(report, error)
     return report.status
+
+
+def interrupted(error: BaseException | None) -> int:
+    """Say that a signal ended the command, and what became of its change; the exit status."""
+    from patchforge.errors import Interrupted
+
+    status, done = (error.status, error.done) if isinstance(error, Interrupted) else (130, "")
+    print(f"interrupted{f': {done}' if done else ''}", file=sys.stderr)
+    return status
+
+
+def _no_utf8(error: UnicodeEncodeError) -> PatchforgeError:
+    from patchforge.errors import InputError
+
+    return InputError(
+        f"this locale has no name for the file {error.object!r}: its encoding is {error.encoding}",
+        reason="usage",
+        hint="run it with a UTF-8 locale (LC_ALL=C.UTF-8), or with PYTHONUTF8=1",
+    )
+
+
+def _unprinted(report: Report, error: OSError) -> int:
+    """The report could not be written; what it says has happened all the same."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries once more at its end
+    with contextlib.suppress(OSError):
+        print(f"error: cannot write the report: {error.strerror}", file=sys.stderr)
+        print(
+            f"  the command itself ended with status {report.status}; 'patchforge status' shows the tree",
+            file=sys.stderr,
+        )
+    return 2
 
 
 def print_report(report: Report, format: str, quiet: bool) -> None:
@@ -63,7 +105,7 @@ def _error(command: str, error: PatchforgeError) -> Report:
     if isinstance(error, ManyProblems):
         return error_report(command, error.problems, error.status)
     problem = Problem(error.message, error.file, error.line, error.hint, error.reason, patch=error.patch)
-    return error_report(command, (problem,), error.status)
+    return error_report(command, (problem,), error.status, error.shown)
 
 
 def _bug(command: str) -> int:

@@ -36,10 +36,9 @@ def start(release: str, root: str | None, strip: int, base: Path, quiet: bool) -
         show(f"asking pip for {name}=={version}", 0, 0)
         found = find(name, version)
         flavor = Flavor("default", name, (found.wheel,))
-        if root is None:
-            guess = Pin(name, version, name, strip, (flavor,))
-            file = fetch(guess, flavor, found.wheel, cache_directory(), lambda text: show(text, 0, 0))
-            root = package_root(file, name)
+        guess = Pin(name, version, name, strip, (flavor,))
+        file = fetch(guess, flavor, found.wheel, cache_directory(), lambda text: show(text, 0, 0))
+        root = package_root(file, name, root)
     pin = Pin(name, version, root, strip, (flavor,), found.requires_python)
     files = {
         f"series/{pin.id}/pin.toml": dump_pin(pin),

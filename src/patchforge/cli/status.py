@@ -31,11 +31,13 @@ def look(command: str, where_options: tuple[Any, ...], full: bool, format: str, 
     from patchforge.reports.model import Report
 
     def work() -> Report:
+        from dataclasses import replace
+
         from patchforge.cli import targets
         from patchforge.engine.verify import full_check, verify
         from patchforge.reports.verifying import verify_report
 
-        where = targets.Where(*where_options)
+        where = replace(targets.Where(*where_options), fallback="built")
         series = targets.load(where)
         with targets.opened(where, series, write=False) as target:
             verified = verify(series, target)

@@ -34,6 +34,9 @@ class Where:
     strip: int | None = None
     allow_version: bool = False
     quiet: bool = False
+    fallback: str = ""
+    """Where to look when no tree is named and the distribution is not installed: ``built``, the tree --fetch made before, or
+    ``pin``, for what needs only the release as it is, also the wheel --fetch left in the cache."""
 
     def check(self) -> None:
         """Options that exclude each other.  Raises :class:`InputError`."""
@@ -122,7 +125,33 @@ def find_tree(where: Where, pin: Pin, project: Path | None) -> Installed | None:
                 hint=f"delete {directory} and run it again",
             )
         return found
-    return locate(names, where.python)
+    try:
+        return locate(names, where.python)
+    except TreeError as error:
+        made = _fetched_before(where, pin, project) if error.reason == "not-installed" else None
+        found = None if made is None else in_directory(made, names, pin.root)
+        if found is None:
+            raise
+        if not where.quiet:
+            text = (
+                f"note: {pin.distribution} is not installed here; this is about {shown(str(made))}, as --fetch made it"
+            )
+            print(text, file=sys.stderr, flush=True)
+        return found
+
+
+def _fetched_before(where: Where, pin: Pin, project: Path | None) -> Path | None:
+    """The tree an earlier ``--fetch`` unpacked, or can unpack without asking anybody."""
+    if where.python is not None or where.fallback not in ("built", "pin") or project is None or not pin.flavors:
+        return None
+    flavor = pin.flavors[0]
+    if (project / "build" / pin.id).is_dir():
+        return project / "build" / pin.id
+    if where.fallback != "pin" or not flavor.wheels:
+        return None
+    wheel = suitable(flavor)
+    cached = (cache_directory() / "wheels" / wheel.sha256 / wheel.file).is_file()
+    return fetched(pin, flavor, project, where.quiet) if cached else None
 
 
 def check_version(installed: Installed, pin: Pin, allow: bool) -> None:

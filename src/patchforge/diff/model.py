@@ -82,8 +82,9 @@ class Hunk:
 class FileDiff:
     """What a patch does to one file.
 
-    ``action`` is ``modify``, ``create``, ``delete``, ``rename`` or ``copy``; paths are relative to the tree, after
-    stripping, with ``/``.  Modes are ``None`` or one of ``0o100644`` and ``0o100755``.
+    ``action`` is ``modify``, ``create``, ``delete``, ``rename`` or ``copy``, or, only where a copy is turned round,
+    ``discard`` (a deletion that does not say what is deleted); paths are relative to the tree, after stripping, with ``/``.
+    Modes are ``None`` or one of ``0o100644`` and ``0o100755``.
     """
 
     line: int
@@ -105,10 +106,10 @@ class FileDiff:
         return path
 
     def reversed(self) -> FileDiff:
-        """The change that undoes this one; the undoing of a copy is the deletion of its target."""
-        action = {"create": "delete", "delete": "create", "copy": "delete"}.get(self.action, self.action)
+        """The change that undoes this one; that of a copy discards its target, whose bytes only the source knows."""
+        action = {"create": "delete", "delete": "create"}.get(self.action, self.action)
         if self.action == "copy":
-            raise ValueError("a copy is undone by the engine, which knows the copied bytes")
+            return replace(self, action="discard", old_path=self.new_path, new_path=None, hunks=())
         return replace(
             self,
             action=action,

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from patchforge import __version__
+from patchforge.engine.bare import bring
 from patchforge.engine.compiling import syntax_problems
 from patchforge.engine.files import pristine_files
 from patchforge.engine.model import Entry, Failure, FileState, PatchResult, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import failure_of, plan_series
-from patchforge.engine.reverse import already_applied
 from patchforge.engine.undo import undo_of
+from patchforge.engine.unrecorded import as_locked
 from patchforge.errors import InputError, Problem, Refused, TreeError
 from patchforge.series.lock import Lock
 from patchforge.series.parsed import ParsedPatch, Schema, parse_series_patches
@@ -68,18 +69,27 @@ def apply_series(
         results = tuple(PatchResult(p.name, "already", tuple(path for path, _ in p.files)) for p in state.patches)
         return Applied("already", results, notes=tuple(notes))
     lock = _usable_lock(series, options)
+    if state is None and target.info is not None and lock is not None and wanted is series and as_locked(lock, target):
+        notes.append("the bytes are those of the lock, and no state file says who put them there")
+        return Applied("already", _all(wanted, "already"), notes=tuple(notes))
     if state is not None:
         notes.append(f"replaces the series applied before ({len(state.patches)} patches)")
         _unaltered(target, state)
-    plan = _plan(series, wanted, target, schema, lock, options, progress)
+    plan, off = _plan(series, wanted, target, schema, lock, options, progress), False
+    if plan.failure is not None and target.info is None and plan.failure.status == 1:
+        moved = bring(series, len(wanted.patches), target, plan, options.exact)
+        plan, off = moved.plan, moved.off
+        notes += moved.notes
+        if not moved.plan.changed and plan.failure is None:
+            return Applied("already", plan.results, notes=tuple(notes))
     if plan.failure is not None:
-        return _failed(wanted, target, plan, notes)
+        return _failed(target, plan, notes)
     foreign = _foreign(target, plan)
     if foreign:
         return Applied("failed", _all(wanted, "not-reached"), problems=foreign, notes=tuple(notes), status=1)
     problems = _agree_with_lock(series, wanted, plan, lock)
     vouched = {(f.path, f.after) for f in lock.files} if lock is not None and wanted is series else set()
-    problems += syntax_problems(plan, vouched, target.info is not None)
+    problems += [] if off else syntax_problems(plan, vouched, target.info is not None)
     if problems:
         return Applied("failed", _all(wanted, "not-reached"), problems=tuple(problems), notes=tuple(notes), status=1)
     changed = plan.changed
@@ -172,12 +182,10 @@ def entry_of(item: ParsedPatch, lock: Lock | None) -> Entry:
     return Entry(item.patch, scopes)
 
 
-def _failed(series: Series, target: Target, plan: Plan, notes: list[str]) -> Applied:
-    """Say why; a tree that already holds the whole series, or was edited by someone else, is said to be so."""
+def _failed(target: Target, plan: Plan, notes: list[str]) -> Applied:
+    """Say why; a tree that was edited by someone else is said to be so."""
     failure = plan.failure
     assert failure is not None
-    if target.info is None and failure.status == 1 and already_applied(series, target):
-        return Applied("already", _all(series, "already"), notes=tuple(notes))
     problems = tuple(p for p in _foreign(target, plan) if p.file == failure.file or failure.file is None)
     return Applied("failed", plan.results, problems=problems, notes=tuple(notes), status=failure.status)
 

@@ -37,10 +37,25 @@ def syntax_problems(plan: Plan, vouched: set[tuple[str, str | None]], installed:
         data = state.data
         if not vouched or (path, hashlib.sha256(data).hexdigest()) not in vouched:
             sources.append((path, data, before))
-    return [
-        Problem(f"{path} would not compile: {message}", path, line, "mend the patch", "syntax")
-        for path, message, line in sorted(_check(sources))
-    ]
+    problems = []
+    for path, message, line in sorted(_check(sources)):
+        patch = _culprit(plan, path)
+        by = f" after patch '{patch}'" if patch else ""
+        problems.append(
+            Problem(f"{path} would not compile{by}: {message}", path, line, "mend the patch", "syntax", patch=patch)
+        )
+    return problems
+
+
+def _culprit(plan: Plan, path: str) -> str | None:
+    """The last patch that made a file that compiled one that does not."""
+    found, broken = None, False
+    for result in plan.results:
+        for step in result.steps:
+            if step.path == path and step.after is not None:
+                before, broken = broken, _syntax_error(path, step.after.data) is not None
+                found = result.name if broken and not before else found
+    return found
 
 
 Found = tuple[str, str, int | None]

@@ -28,7 +28,8 @@ def explain(patch: Patch, change: FileDiff, lines: list[bytes], problem: Misplac
         else:
             why = _whitespace(lines, hunk)
             detail = nearest(lines, hunk)
-            hint = why or hint or "the tree differs from the one the patch was cut against: see the difference above"
+            hint = why or hint or "the tree differs from the one the patch was cut against"
+            hint += ": see the difference above" if detail and not why else ""
     return Failure(
         patch.name,
         reason,

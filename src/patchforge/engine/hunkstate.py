@@ -41,14 +41,16 @@ def hunks_present(
         search = Search(lines)
         inside: list[int] = []
         outside: list[int] = []
+        untold: list[int] = []
         for number, hunk in enumerate(change.hunks, 1):
             back = hunk.reversed()
-            there = bool(back.old) and not back.zero_context and bool(search.candidates(back))
-            if not back.old or back.zero_context:
-                there = found is not None and not search.candidates(hunk)
+            if change.action != "create" and (not back.old or back.zero_context):
+                untold.append(number)  # without context, neither its lines nor their absence prove anything
+                continue
+            there = found is not None and bool(search.candidates(back) or not back.old)
             (inside if there else outside).append(number)
         present += len(inside)
-        total += len(change.hunks)
+        total += len(change.hunks) - len(untold)
         count = len(change.hunks)
         if not count:
             continue
@@ -56,5 +58,9 @@ def hunks_present(
             word = f"hunk {', '.join(map(str, inside))} of {count} in" if inside else f"none of {count} hunks in"
         else:
             word = f"all {count} hunks in" if count > 1 else "its hunk in"
+        if untold:
+            word = (
+                f"{'' if len(untold) == count else word + ', '}no context tells of hunk {', '.join(map(str, untold))}"
+            )
         lines_out.append(f"{change.path}: {word}")
     return tuple(lines_out), present > 0, total > 0 and present == total

@@ -45,7 +45,7 @@ class Overlay:
             return path
         parent = path.rpartition("/")[0]
         while parent:
-            if self.now.get(parent) is not None:
+            if self.now.get(parent) is not None or self.before.get(parent) is not None:
                 return parent
             self.folders.add(parent)
             parent = parent.rpartition("/")[0]
@@ -102,7 +102,7 @@ def plan_patch(entry: Entry, overlay: Overlay, options: Options) -> PatchResult:
     """Plan one patch on ``overlay`` and move it on; raises ``_Stop`` with the failure."""
     patch = entry.patch
     start = dict(overlay.now)
-    vacated = {c.old_path for c in patch.files if c.action in ("rename", "delete")}
+    vacated = {c.old_path for c in patch.files if c.action in ("rename", "delete", "discard")}
     steps: list[Step] = []
     offsets: list[Offset] = []
     gone: set[str] = set()
@@ -140,7 +140,7 @@ def plan_patch(entry: Entry, overlay: Overlay, options: Options) -> PatchResult:
                 offsets.append(Offset(change.path, number + 1, at - expected(hunk)))
         overlay.get(change.path)
         steps.append(Step(change.path, change.old_path, source, after, edits, change.action == "rename"))
-        if change.action in ("delete", "rename") and change.old_path not in made:
+        if change.action in ("delete", "rename", "discard") and change.old_path not in made:
             assert change.old_path is not None
             overlay.now[change.old_path] = None
             gone.add(change.old_path)
@@ -196,7 +196,6 @@ def _target_free(
     if change.action not in ("create", "rename", "copy"):
         return
     assert change.new_path is not None
-    current = overlay.get(change.new_path)
     clash = overlay.clash(change.new_path)
     if clash is not None:
         raise _Stop(
@@ -210,6 +209,7 @@ def _target_free(
                 hint="give one of them another name",
             )
         )
+    current = overlay.get(change.new_path)
     if current is None or (change.new_path in vacated and change.new_path not in made):
         return
     wanted = [line for hunk in change.hunks for line in hunk.new] + [b""]
@@ -230,7 +230,7 @@ def _target_free(
 
 
 def _check_mode(patch: Patch, change: FileDiff, source: FileState | None) -> None:
-    if source is None or change.old_mode is None or change.new_mode is None:
+    if source is None or change.action == "discard" or change.old_mode is None or change.new_mode is None:
         return
     if (change.old_mode == 0o100755) != source.executable:
         raise _Stop(
@@ -259,6 +259,8 @@ def _after(change: FileDiff, source: FileState | None, lines: list[bytes], patch
                     hint="the tree's file differs from the one the patch was cut against",
                 )
             )
+        return None
+    if change.action == "discard":
         return None
     executable = source.executable if source is not None else False
     if change.new_mode is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from patchforge.engine.files import current_files
+from patchforge.diff import Patch
 from patchforge.engine.model import PatchResult, same
-from patchforge.engine.reverse import forward_agrees, plan_reverse
-from patchforge.errors import InputError, Problem, TreeError
+from patchforge.engine.reverse import parsed, plan_forward, plan_reverse, standing
+from patchforge.errors import Problem, TreeError
 from patchforge.series.project import Series
 from patchforge.tree import bytecode
 from patchforge.tree.state import NAME
@@ -65,26 +65,26 @@ def revert_installed(target: Target, dry_run: bool = False) -> Reverted:
 
 
 def revert_bare(series: Series, target: Target, dry_run: bool = False) -> Reverted:
-    """Take ``series`` off a tree without metadata: it must come off exactly, and go on again to the same bytes."""
+    """Take ``series``, or as much of it as stands, off a tree without metadata: it must come off exactly, and go on again to
+    the same bytes.  Raises :class:`InputError` for a patch that cannot be read."""
     notes = (target.recovered,) if target.recovered else ()
-    back = plan_reverse(series, target)
-    if back is None:
-        raise InputError(
-            "the series copies files, or is malformed, so it cannot be turned round without the pristine tree",
-            reason="reverse",
-            hint="restore the tree from its source",
-        )
-    names = [p.name for p in series.patches]
-    if back.failure is not None:
-        if _goes_on(series, target):
+    patches = parsed(series)
+    names = [p.name for p in patches]
+    found = standing(patches, target)
+    if found is None:
+        back = plan_reverse(patches, target)
+        if not patches or _goes_on(patches, target):
             return Reverted("pristine", tuple(PatchResult(n, "pristine") for n in names), notes=notes)
-        return Reverted("failed", back.results, notes=notes, status=1)
-    if not forward_agrees(series, target, back):
+        if back.failure is not None:
+            return Reverted("failed", back.results, notes=notes, status=1)
         raise TreeError(
             "the series comes off, but applying it again would not give this tree: it was not made by this series",
             reason="altered",
             hint="restore the tree from its source",
         )
+    count, back = found
+    if count < len(patches):
+        notes = (*notes, f"the series was applied up to {names[count - 1]} ({count} of {len(patches)} patches)")
     changes, remove = [], []
     for path in back.changed:
         current, state = target.read(path), back.after[path]
@@ -98,16 +98,11 @@ def revert_bare(series: Series, target: Target, dry_run: bool = False) -> Revert
     results = tuple(PatchResult(r.name, "reverted", r.files, r.removed, r.added) for r in back.results)
     if dry_run:
         return Reverted("would-revert", results, back.changed, notes=notes)
-    target.transaction().run(changes, remove, f"revert {len(names)} patches")
+    target.transaction().run(changes, remove, f"revert {count} patches")
     target.refresh()
     return Reverted("reverted", results, back.changed, notes=notes)
 
 
-def _goes_on(series: Series, target: Target) -> bool:
-    from patchforge.engine.model import Entry
-    from patchforge.engine.plan import plan_series
-    from patchforge.series.parsed import parse_file
-
-    read = current_files(target)
-    plan = plan_series((Entry(parse_file(file)) for file in series.patches), read)
+def _goes_on(patches: list[Patch], target: Target) -> bool:
+    plan = plan_forward(patches, target)
     return plan.failure is None and any(not same(plan.before[p], s) for p, s in plan.after.items())

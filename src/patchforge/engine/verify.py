@@ -106,7 +106,9 @@ def verify(series: Series, target: Target) -> Verified:
     else:
         if series.pin is not None:
             notes.append(_no_lock(series))
-        return _by_patches(series, target, notes)
+        from patchforge.engine.bare import by_patches
+
+        return by_patches(series, target, notes)
     if state is not None and state.series != series.sha256:
         have = [p.name for p in state.patches]
         if state.upto is not None and have == names[: len(have)]:
@@ -182,6 +184,10 @@ def file_status(target: Target, path: str, chain: Chain) -> FileStatus:
     have = None if found is None else found.sha256
     if have == chain.after:
         if found is not None and chain.executable is not None and found.executable != chain.executable:
+            early = _before_the_mode(chain)
+            if early is not None:
+                name, result = early
+                return FileStatus(path, result, name or None, f"patched up to {name}" if name else "")
             now = "is" if found.executable else "is not"
             return FileStatus(path, ALTERED, detail=f"right bytes, wrong mode: it {now} executable")
         return FileStatus(path, APPLIED)
@@ -193,6 +199,18 @@ def file_status(target: Target, path: str, chain: Chain) -> FileStatus:
     if have is None:
         return FileStatus(path, MISSING, detail="the file is missing")
     return FileStatus(path, ALTERED, detail="neither pristine nor the outcome of any patch")
+
+
+def _before_the_mode(chain: Chain) -> tuple[str, str] | None:
+    """Where on its chain a file stands whose bytes are those of the end and whose mode is not: before the last patches, when
+    they change nothing but the mode."""
+    shas = [chain.before, *(sha for _, sha in chain.steps)]
+    first = len(shas) - 1
+    while first and shas[first - 1] == chain.after:
+        first -= 1
+    if first == len(shas) - 1:
+        return None
+    return (chain.steps[first - 1][0], PARTLY) if first else ("", PRISTINE)
 
 
 def _patch_status(
@@ -246,24 +264,6 @@ def _bad_record(target: Target, chains: dict[str, Chain], files: dict[str, FileS
                 )
             )
     return problems
-
-
-def _by_patches(series: Series, target: Target, notes: list[str]) -> Verified:
-    """Without lock and state: turn the patches round on the tree, or look at every hunk."""
-    from patchforge.engine.hunkstate import hunks_present
-    from patchforge.engine.reverse import already_applied
-
-    if series.patches and already_applied(series, target):
-        done = tuple(PatchStatus(p.name, APPLIED, ()) for p in series.patches)
-        return Verified(APPLIED, "patches", done, (), notes=tuple(notes))
-    patches = []
-    for patch in series.patches:
-        hunks, some, every = hunks_present(series, target, patch.name, None)
-        patches.append(PatchStatus(patch.name, APPLIED if every else PARTLY if some else PRISTINE, (), hunks))
-    if _all(tuple(patches), APPLIED):
-        notes.append("every hunk is in, and yet applying the series again would not give this tree: it was edited")
-        patches = [PatchStatus(p.name, ALTERED, (), p.hunks) for p in patches]
-    return Verified(_overall(tuple(patches), []), "patches", tuple(patches), (), notes=tuple(notes))
 
 
 def full_check(target: Target, skip: set[str]) -> list[Problem]:

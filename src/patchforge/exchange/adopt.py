@@ -8,7 +8,7 @@ from pathlib import Path
 
 from patchforge.branch.derived import Files, lock_and_table
 from patchforge.branch.order import rewritten
-from patchforge.engine.model import Entry, Failure, Reader
+from patchforge.engine.model import Entry, Failure, Plan, Reader
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
 from patchforge.exchange.take import Taken
@@ -18,12 +18,18 @@ from patchforge.series.project import PatchFile, Series
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What taking in comes to: the files to write, relative to the project; whether the series lists the patches now, and
-    the first that does not apply."""
+    """What taking in comes to: the files to write, relative to the project; whether the series lists the patches now; the
+    ``whole`` series with them, and the plan of it."""
 
     files: tuple[tuple[str, bytes | None], ...]
     listed: bool
-    failure: Failure | None
+    whole: Series
+    plan: Plan
+
+    @property
+    def failure(self) -> Failure | None:
+        """The failure of the first patch that does not apply."""
+        return self.plan.failure
 
 
 def adopt(
@@ -59,14 +65,14 @@ def adopt(
     plan = plan_series(entries, read, names=[p.name for p in whole.patches])
     incomplete = plan.failure is not None or any(item.missing for item in taken)
     if incomplete and not whole_series:
-        return Adopted(tuple(files.items()), False, plan.failure)
+        return Adopted(tuple(files.items()), False, whole, plan)
     order = Path("series") / series.pin.id / "series"
     old_names = [p.path.name for p in series.patches]
     text = (root / order).read_bytes().decode("utf-8")
     files[order.as_posix()] = rewritten(text, old_names, [p.path.name for p in whole.patches], {}).encode()
     if incomplete:
-        return Adopted(tuple(files.items()), True, plan.failure)
+        return Adopted(tuple(files.items()), True, whole, plan)
     _, problems = lock_and_table(files, whole, read, schema)
     if problems:
         raise InputError(problems[0].message, reason=problems[0].reason, file=problems[0].file)
-    return Adopted(tuple(files.items()), True, None)
+    return Adopted(tuple(files.items()), True, whole, plan)

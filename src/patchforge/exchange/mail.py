@@ -1,14 +1,21 @@
-"""Mails, mailboxes and bare diffs taken apart: who says what, and the diff."""
+"""Mails, mailboxes, printed commits and bare diffs taken apart: who says what, and the diff."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from email.message import Message
 
 _FROM = re.compile(rb"^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001$", re.MULTILINE)
 _ANY_FROM = re.compile(rb"^From \S+ .*\d{4}$", re.MULTILINE)
-_HEADER = re.compile(rb"(?:From|Subject|Date|Message-I[dD]|To): ")
-_TAG = re.compile(r"^\s*(?:\[[^\]]*\]\s*)+")
+_FIELD = re.compile(rb"[A-Za-z][A-Za-z0-9-]*:[ \t]")
+_MAIL_FIELDS = (b"from:", b"subject:", b"date:", b"message-id:", b"to:")
+_TAG = re.compile(r"^\s*(?:(?:re|fwd?|aw):\s*|\[[^\]]*\]\s*)+", re.IGNORECASE)
+_SCISSORS = re.compile(r"^(?=.*(?:>8|8<|>%|%<))[-\s>8<%]*(?:cut here)?[-\s>8<%]*$", re.MULTILINE | re.IGNORECASE)
+_MESSAGE_END = re.compile(rb"^---[ \t]*$|^diff -|^Index: |^--- (?=[^\n]*\n\+\+\+ )", re.MULTILINE)
+_SHOWN = re.compile(rb"^commit [0-9a-f]{7,64}(?: \(.*\))?$", re.MULTILINE)
+_DIFF_LINE = re.compile(rb"^(?:diff --git |--- |\+\+\+ |@@ -)[^\n]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,39 +29,111 @@ class Letter:
 
 
 def letters(data: bytes) -> list[Letter]:
-    """Take ``data`` apart: a mailbox gives one letter a mail, anything else one."""
-    data = data.replace(b"\r\n", b"\n") if data.startswith(b"From ") and b"\r\n" in data[:200] else data
+    """Take ``data`` apart: a mailbox gives one letter a mail, what ``git log -p`` prints one a commit, anything else one."""
+    if data[:400].partition(b"\n")[0].endswith(b"\r"):  # every line came through something that ends lines with CRLF
+        data = data.replace(b"\r\n", b"\n")
     starts = [m.start() for m in _FROM.finditer(data)]
     if not starts and data.startswith(b"From "):
         starts = [
             m.start() for m in _ANY_FROM.finditer(data) if m.start() == 0 or data[m.start() - 2 : m.start()] == b"\n\n"
         ]
     if starts:
-        ends = [*starts[1:], len(data)]
-        return [_mail(data[a:b].partition(b"\n")[2]) for a, b in zip(starts, ends, strict=True)]
-    if _HEADER.match(data):
+        return [_mail(part.partition(b"\n")[2]) for part in _parts(data, starts)]
+    if _is_mail(data):
         return [_mail(data)]
-    return [Letter("", "", "", data)]
+    if _SHOWN.match(data):
+        return [_shown(part) for part in _parts(data, [m.start() for m in _SHOWN.finditer(data)])]
+    return [Letter("", "", "", _unix(data))]
+
+
+def _parts(data: bytes, starts: list[int]) -> Iterator[bytes]:
+    for one, other in zip(starts, [*starts[1:], len(data)], strict=True):
+        yield data[one:other]
+
+
+def _is_mail(data: bytes) -> bool:
+    """True when ``data`` starts with a block of header fields, one of which only a mail has."""
+    head = data.partition(b"\n\n")[0].split(b"\n")
+    fields = [line for line in head if line[:1] not in (b" ", b"\t")]
+    if not fields or not all(_FIELD.match(line) or line.endswith(b":") for line in fields):
+        return False
+    return any(line.lower().startswith(_MAIL_FIELDS) for line in fields)
 
 
 def _mail(data: bytes) -> Letter:
-    import email.header
     import email.policy
     from email.parser import BytesParser
 
     mail = BytesParser(policy=email.policy.compat32).parsebytes(data)
-    raw = mail.get_payload(decode=True)
-    if not isinstance(raw, bytes):  # several parts: the diff is in one of them
-        parts = [part.get_payload(decode=True) for part in mail.walk() if not part.is_multipart()]
-        raw = b"\n".join(part for part in parts if isinstance(part, bytes))
-    subject = _TAG.sub("", " ".join(_decoded(mail.get("Subject", "")).split()))
-    text = raw.decode("utf-8", "replace")
-    message = re.split(r"^---$|^diff --git |^--- ", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
-    return Letter(subject, _decoded(mail.get("From", "")), message, raw)
+    bodies = list(_bodies(mail))
+    charset = bodies[0][1] if bodies else None
+    raw = b"\n".join(_unix(body) for body, _ in bodies)
+    subject = _TAG.sub("", " ".join(_field(mail, "Subject", charset).split()))
+    author = _field(mail, "From", charset)
+    end = _MESSAGE_END.search(raw)  # a diff is bytes, whatever the mail says of its text
+    message = _decode(raw[: end.start()] if end else raw, charset).strip()
+    cut = list(_SCISSORS.finditer(message))
+    if cut:
+        message = message[cut[-1].end() :].strip()
+    # A mail sent for somebody else, or cut out of a longer one, names author and subject again at the start of its text.
+    while found := re.match(r"(From|Subject|Date): (.*)\n*", message):
+        author = found[2].strip() if found[1] == "From" else author
+        subject = _TAG.sub("", found[2].strip()) if found[1] == "Subject" else subject
+        message = message[found.end() :]
+    return Letter(subject, author, message.strip(), raw)
 
 
-def _decoded(value: object) -> str:
+def _bodies(mail: Message) -> Iterator[tuple[bytes, str | None]]:
+    """The text parts, decoded from what they travelled in, each with its character set; HTML only when there is no other."""
+    parts = [part for part in mail.walk() if not part.is_multipart()]
+    plain = [part for part in parts if part.get_content_type() != "text/html"]
+    for part in plain or parts:
+        body = part.get_payload(decode=True)
+        if isinstance(body, bytes):
+            yield body, part.get_content_charset()
+
+
+def _shown(data: bytes) -> Letter:
+    """A commit as ``git show`` prints it: the message is indented."""
+    head, _, rest = data.partition(b"\n\n")
+    end = re.search(rb"^(?:diff -|---$)", rest, re.MULTILINE)
+    text = _decode(rest[: end.start()] if end else rest, None)
+    lines = [line.removeprefix("    ") for line in text.split("\n")]
+    subject, _, message = "\n".join(lines).strip().partition("\n")
+    author = re.search(rb"^Author:[ \t]*(.*)$", head, re.MULTILINE)
+    return Letter(subject, _decode(author[1], None) if author else "", message.strip(), _unix(data))
+
+
+def _unix(body: bytes) -> bytes:
+    """``body`` with the line ends it had before its transport: where even the lines that only a diff has end with CRLF, it
+    was not the files that had them."""
+    marks = _DIFF_LINE.findall(body)
+    return body.replace(b"\r\n", b"\n") if marks and all(line.endswith(b"\r\n") for line in marks) else body
+
+
+def _decode(raw: bytes, charset: str | None) -> str:
+    """``raw`` as text: by ``charset`` when it is declared and right, else as UTF-8, else as Latin-1, which fits anything."""
+    for name in (charset, "utf-8", "latin-1"):
+        try:
+            if name is not None:
+                return raw.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    raise AssertionError("unreachable: Latin-1 decodes every byte")
+
+
+def _field(mail: Message, name: str, charset: str | None) -> str:
+    """A header field as text; bytes that no encoded word declares are read as the body is."""
     import email.header
 
-    pieces = email.header.decode_header(str(value))
-    return "".join(p.decode(c or "utf-8", "replace") if isinstance(p, bytes) else p for p, c in pieces)
+    for key, value in mail.raw_items():
+        if key.lower() == name.lower():
+            raw = _decode(str(value).encode("ascii", "surrogateescape"), charset)
+            pieces = email.header.decode_header(raw)
+            return "".join(_piece(p, c) if isinstance(p, bytes) else p for p, c in pieces)
+    return ""
+
+
+def _piece(raw: bytes, charset: str | None) -> str:
+    """One piece of a header as the library cuts it: what stands outside encoded words it hands out in an escape of its own."""
+    return raw.decode("raw-unicode-escape") if charset is None else _decode(raw, charset)

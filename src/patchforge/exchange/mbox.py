@@ -25,7 +25,7 @@ def mailbox(patches: list[tuple[Patch, bytes, Header | None]], prefix: str) -> b
         )
         mail = [
             b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001",
-            f"From: {_WHO}".encode(),
+            b"From: " + _address(author_of(header) or _WHO),
             f"Date: {_DATE}".encode(),
             b"Subject: " + _encoded(subject),
             b"MIME-Version: 1.0",
@@ -38,6 +38,22 @@ def mailbox(patches: list[tuple[Patch, bytes, Header | None]], prefix: str) -> b
         ]
         out.append(b"\n".join(mail) + _prefixed(data, prefix) + b"-- \npatchforge\n\n")
     return b"".join(out)
+
+
+def author_of(header: Header | None) -> str:
+    """Who wrote the patch: ``Author``, else the first to have signed it off, else nobody."""
+    if header is None:
+        return ""
+    return header.get("Author") or header.get("Signed-off-by")
+
+
+def _address(who: str) -> bytes:
+    """``NAME <ADDRESS>`` as a mail's header has it."""
+    from email.utils import formataddr, parseaddr
+
+    if who.isascii() and '"' not in who:
+        return who.encode()
+    return formataddr(parseaddr(who)).encode()
 
 
 def _prefixed(data: bytes, prefix: str) -> bytes:

@@ -4,54 +4,79 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchforge.diff import parse_patch
 from patchforge.errors import InputError
 from patchforge.exchange.mail import Letter, letters
 from patchforge.exchange.sections import cut, names_of, renamed
 from patchforge.headers import parse_header
+from patchforge.headers.filler import PROSE
 from patchforge.series.names import check_name
 from patchforge.series.pin import Pin
 
 _PULL = re.compile(r"https?://[^/]+/(?P<owner>[^/]+)/(?P<project>[^/]+)/(?:pull|pulls|merge_requests)/(?P<number>\d+)")
 _NUMBER = re.compile(r"\(#(\d+)\)\s*$")
 _BINARY = re.compile(rb"^Binary files (\S+) and (\S+) differ$", re.MULTILINE)
-_TRAILER = re.compile(
-    r"^(Signed-off-by|Co-authored-by|Reviewed-by|Acked-by|Change-Id|Cc): .*$", re.MULTILINE | re.IGNORECASE
-)
+_CREDIT = re.compile(r"^(?:[A-Za-z]+-)+by: .*\S.*(?:\n[ \t]+\S.*)*$", re.MULTILINE | re.IGNORECASE)
+_NOISE = re.compile(r"^(?:Change-Id|Cc): .*$", re.MULTILINE | re.IGNORECASE)
+_COMBINED = re.compile(rb"^diff --(?:cc|combined) ", re.MULTILINE)
+_WHO = re.compile(r"[^<>]+ <[^<>\s]+>")
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One patch taken in: its name, its bytes, the files that were left out, and the headers that are still empty."""
+    """One patch taken in: its name, its bytes, the files that were left out, and the headers that are still empty.
+
+    ``passed_over``: the subjects of the mails before it that hold nothing for the package.
+    """
 
     name: str
     data: bytes
     left_out: tuple[str, ...]
     missing: tuple[str, ...]
+    passed_over: tuple[str, ...] = ()
 
 
 def take(data: bytes, source: str, pin: Pin, name: str | None, prefix: str | None) -> list[Taken]:
     """The patches in ``data``, which came from ``source`` (a URL, or a file's name).
 
-    ``prefix`` is the package's directory in the upstream repository, by default the pin's root; a diff already relative to
-    the package is taken as it is.  Raises :class:`InputError` when nothing of it touches the package.
+    ``prefix`` is the package's directory in the upstream repository, by default the pin's root; empty when the paths are
+    relative to the package already.  Raises :class:`InputError` when nothing of it touches the package.
     """
-    found = letters(data)
     digest = hashlib.sha256(data).hexdigest()
-    taken = [_one(letter, source, digest, pin, prefix if prefix is not None else pin.root) for letter in found]
-    kept = [t for t in taken if t is not None]
+    below = (prefix if prefix is not None else pin.root).strip("/").removeprefix(".")
+    kept: list[Taken] = []
+    passed: list[str] = []
+    sections = 0
+    for letter in letters(data):
+        parts = cut(letter.body)[1]
+        sections += len(parts)
+        item = _one(letter, parts, Origin(source, digest, data), pin, below)
+        if item is None:
+            passed.append(letter.subject or "a mail without a subject")
+        else:
+            kept.append(replace(item, passed_over=tuple(passed)))
+            passed = []
     if not kept:
-        _, sections = cut(data)
+        merge = _COMBINED.search(data)
+        if merge:
+            raise InputError(
+                "a combined diff (of a merge): unified diffs only",
+                reason="malformed",
+                file=source,
+                line=data.count(b"\n", 0, merge.start()) + 1,
+                hint="make the diff against one parent: git diff MERGE^1 MERGE",
+            )
         if not sections:
             raise InputError("there is no unified diff in it", reason="empty", file=source)
         raise InputError(
-            f"none of its {len(sections)} files is in {pin.root}/",
+            f"none of its {sections} files is in {below}/" if below else "nothing of it is in the package",
             reason="path",
             file=source,
-            hint="--prefix names another directory",
+            hint="--prefix names another directory; --prefix . says that the paths are relative to the package already",
         )
+    kept[-1] = replace(kept[-1], passed_over=(*kept[-1].passed_over, *passed))
     if name is not None:
         name = check_name(name.removesuffix(".patch"))
     out: list[Taken] = []
@@ -59,37 +84,64 @@ def take(data: bytes, source: str, pin: Pin, name: str | None, prefix: str | Non
         wanted = name if name is not None and len(kept) == 1 else f"{name}-{number}" if name is not None else item.name
         while any(wanted == other.name for other in out):
             wanted += "-2"
-        out.append(Taken(wanted, item.data, item.left_out, item.missing))
+        out.append(replace(item, name=wanted))
     return out
 
 
-def _one(letter: Letter, source: str, digest: str, pin: Pin, prefix: str) -> Taken | None:
-    _, sections = cut(letter.body)
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What is taken in: its name, its hash, its bytes."""
+
+    source: str
+    digest: str
+    data: bytes
+
+    def line_of(self, section: bytes) -> int | None:
+        """The line at which ``section`` starts; ``None`` where it travelled encoded."""
+        at = self.data.find(section.partition(b"\n")[0].rstrip(b"\r"))
+        return None if at < 0 else self.data.count(b"\n", 0, at) + 1
+
+
+def _one(letter: Letter, sections: list[bytes], origin: Origin, pin: Pin, prefix: str) -> Taken | None:
     lead = f"{prefix}/".encode() if prefix else b""
-    inside = [s for s in sections if any(_plain(n).startswith(lead) for n in names_of(s))]
-    relative = not inside  # perhaps the diff was made inside the package
     chosen, left_out = [], []
     for section in sections:
-        if section in inside:
+        if section.count(b"\n") == 1:
+            raise InputError("it ends in the middle of a diff", reason="malformed", file=origin.source)
+        names = [_plain(name) for name in names_of(section)]
+        if any(name.startswith(lead) for name in names):
             chosen.append(section)
         else:
-            left_out.append(_plain(names_of(section)[1]).decode("utf-8", "replace"))
+            left_out.append(names[1].decode("utf-8", "replace"))
     for pair in _BINARY.findall(letter.body):  # as GNU diff says it, outside any section
-        paths = {_plain(name) for name in pair}
-        if any(path.startswith(lead) for path in paths):
+        paths = [_plain(name) for name in pair if name != b"/dev/null"]
+        inside = [path for path in paths if path.startswith(lead)]
+        if inside:
             raise InputError(
-                f"{paths.pop().decode('utf-8', 'replace')} is binary: text only", reason="binary", file=source
+                f"{inside[0].decode('utf-8', 'replace')} is binary: text only",
+                reason="binary",
+                file=origin.source,
+                hint="what a series carries is read and reviewed as text; ship data another way",
             )
-        left_out.append(paths.pop().decode("utf-8", "replace"))
-    if relative:
+        left_out.append(paths[-1].decode("utf-8", "replace"))
+    if not chosen:
         return None
-    parts = []
-    for section in chosen:
-        (change,) = parse_patch(section, source).files
-        old, new = (_inside(path, prefix, source, change.line) for path in (change.old_path, change.new_path))
-        parts.append(renamed(section, change, old, new).rstrip(b"\n") + b"\n")
-    text, missing = _text(letter, source, digest, pin)
-    return Taken(_name(letter, source), text.encode() + b"".join(parts), tuple(dict.fromkeys(left_out)), missing)
+    parts = [_section(section, prefix, origin) for section in chosen]
+    text, missing = _text(letter, origin, pin)
+    name = _name(letter, origin.source)
+    return Taken(name, text.encode() + b"".join(parts), tuple(dict.fromkeys(left_out)), missing)
+
+
+def _section(section: bytes, prefix: str, origin: Origin) -> bytes:
+    """``section`` with paths below ``prefix``.  Its errors name the line in what was taken in."""
+    start = origin.line_of(section)
+    try:
+        (change,) = parse_patch(section, origin.source).files
+    except InputError as error:
+        error.line = error.line + start - 1 if error.line is not None and start is not None else start
+        raise
+    old, new = (_inside(path, prefix, origin.source, start) for path in (change.old_path, change.new_path))
+    return renamed(section, change, old, new).rstrip(b"\n") + b"\n"
 
 
 def _plain(name: bytes) -> bytes:
@@ -97,7 +149,7 @@ def _plain(name: bytes) -> bytes:
     return name.partition(b"/")[2]
 
 
-def _inside(path: str | None, prefix: str, source: str, line: int) -> str | None:
+def _inside(path: str | None, prefix: str, source: str, line: int | None) -> str | None:
     if path is None:
         return None
     if prefix and not path.startswith(f"{prefix}/"):
@@ -106,6 +158,7 @@ def _inside(path: str | None, prefix: str, source: str, line: int) -> str | None
             reason="path",
             file=source,
             line=line,
+            hint="make the diff without renames: git format-patch --no-renames (or git diff --no-renames)",
         )
     return path[len(prefix) + 1 :] if prefix else path
 
@@ -122,11 +175,11 @@ def _name(letter: Letter, source: str) -> str:
     return f"pr{number}-{short}" if number else short or "imported"
 
 
-def _text(letter: Letter, source: str, digest: str, pin: Pin) -> tuple[str, tuple[str, ...]]:
+def _text(letter: Letter, origin: Origin, pin: Pin) -> tuple[str, tuple[str, ...]]:
     """The text before the diff; what cannot be known is left empty, and named."""
     if complete(letter.message):  # a patch of a series like this one, handed out by export
         return f"{letter.message}\n\n", ()
-    pull = _PULL.match(source)
+    pull = _PULL.match(origin.source)
     number = pull["number"] if pull else (m[1] if (m := _NUMBER.search(letter.subject)) else None)
     what = _NUMBER.sub("", letter.subject).strip()
     fields = {
@@ -135,17 +188,20 @@ def _text(letter: Letter, source: str, digest: str, pin: Pin) -> tuple[str, tupl
         "Upstream": pull[0] if pull else "",
         "Cut-against": f"{pin.distribution} {pin.version}",
         "Retires-when": f"carries #{number}" if number else "",
-        "Imported": f"{source} sha256:{digest}",
+        "Imported": f"{origin.source} sha256:{origin.digest}",
     }
-    prose = _TRAILER.sub("", letter.message).strip()
-    if letter.author:
-        prose = f"{prose}\n\nBy {letter.author}.".strip()
+    credits = [" ".join(found.split()) for found in _CREDIT.findall(letter.message)]
+    prose = re.sub(r"\n{3,}", "\n\n", _NOISE.sub("", _CREDIT.sub("", letter.message))).strip()
     missing = tuple(key for key, value in fields.items() if not value)
     if not prose:
-        prose = "Why this patch is here."
+        prose = PROSE
         missing = (*missing, "the text that says why")
     lines = [f"{key}: {value}".rstrip() for key, value in fields.items()]
-    return f"{prose}\n\n" + "\n".join(lines) + "\n\n", missing
+    if _WHO.fullmatch(letter.author):
+        lines.append(f"Author: {letter.author}")
+    elif letter.author:
+        prose = f"{prose}\n\nBy {letter.author}."
+    return f"{prose}\n\n" + "\n".join([*lines, *dict.fromkeys(credits)]) + "\n\n", missing
 
 
 def complete(message: str) -> bool:

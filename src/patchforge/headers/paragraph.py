@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from patchforge.errors import InputError
 
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(?:[ \t]+(.*))?\Z")
+_CREDIT = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*-by\Z")
+
+
+def is_credit(key: str) -> bool:
+    """True for git's trailers that name people (``Signed-off-by``, ``Co-authored-by``, …); they may be repeated."""
+    return _CREDIT.match(key) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +59,32 @@ def parse_header(text: bytes, patch: str) -> Header:
         line = text.count(b"\n", 0, error.start) + 1
         raise InputError("the text before the diff is not UTF-8", reason="header", file=patch, line=line) from error
     end = len(lines)
+    start, end = _paragraph(lines, end)
+    if start == end:
+        raise _missing(patch, 1, "the patch has no header paragraph before its diff")
+    fields = _fields(lines, start, end, patch)
+    above, below = _paragraph(lines, start)
+    if above < below and all(is_credit(field.key) for field in fields):
+        try:  # 'git commit --signoff' may have put the name in a paragraph of its own
+            fields = [*_fields(lines, above, below, patch), *fields]
+            start = above
+        except InputError:
+            pass
+    return Header("\n".join(lines[:start]).strip("\n"), tuple(fields), start + 1)
+
+
+def _paragraph(lines: list[str], end: int) -> tuple[int, int]:
+    """The last paragraph before ``end``: where it starts and ends."""
     while end and not lines[end - 1].strip():
         end -= 1
     start = end
     while start and lines[start - 1].strip():
         start -= 1
-    if start == end:
-        raise _missing(patch, 1, "the patch has no header paragraph before its diff")
+    return start, end
+
+
+def _fields(lines: list[str], start: int, end: int, patch: str) -> list[Field]:
+    """The fields of the paragraph; raises :class:`InputError` at the first line that is none."""
     fields: list[Field] = []
     for number in range(start, end):
         text_line = lines[number]
@@ -81,10 +106,10 @@ def parse_header(text: bytes, patch: str) -> Header:
                 hint="indent it if it continues the line before",
             )
         key, value = match.group(1), (match.group(2) or "").strip()
-        if any(field.key.casefold() == key.casefold() for field in fields):
+        if any(field.key.casefold() == key.casefold() for field in fields) and not is_credit(key):
             raise InputError(f"'{key}' is given twice", reason="header", file=patch, line=number + 1)
         fields.append(Field(key, value, number + 1))
-    return Header("\n".join(lines[:start]).strip("\n"), tuple(fields), start + 1)
+    return fields
 
 
 def _missing(patch: str, line: int, message: str) -> InputError:

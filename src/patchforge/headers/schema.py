@@ -11,7 +11,8 @@ from typing import Any
 
 from patchforge.errors import Problem
 from patchforge.headers.conditions import parse_retires
-from patchforge.headers.paragraph import Header
+from patchforge.headers.filler import is_filler
+from patchforge.headers.paragraph import Header, is_credit
 from patchforge.headers.upstream import parse_upstream
 
 
@@ -31,7 +32,7 @@ class HeaderChecker:
         problems = []
         meant: set[str] = set()  # a key that was mistyped is not also missing
         for field in header.fields:
-            if field.key not in self._known:
+            if field.key not in self._known and not is_credit(field.key):
                 near = self._nearest(field.key)
                 meant |= {near} if near else set()
                 hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(self._known)}"
@@ -40,6 +41,10 @@ class HeaderChecker:
         for error in self._validator.iter_errors(document):
             if error.validator != "required" or not any(f"'{key}'" in error.message for key in meant):
                 problems.append(self._problem(error, header, patch))
+        if is_filler(header.preamble):
+            problems.append(
+                Problem("the text is still that of the template", patch, 1, "say why the patch exists", "header")
+            )
         if not problems:
             problems.extend(_semantics(header, patch, known_patches))
         return sorted(problems, key=lambda problem: problem.line or 0)

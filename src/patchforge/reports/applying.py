@@ -35,6 +35,7 @@ def apply_report(
         blocks.append(Line(f"already applied: {plural(count, 'patch', 'patches')} in {where}", "good"))
     else:
         blocks += [_grid(applied.results), *_details(applied.results), *more]
+        count = sum(r.result != "already" for r in applied.results)
         last = {
             "applied": (f"applied {plural(count, 'patch', 'patches')} to {plural(files, 'file')} in {where}", "good"),
             "would-apply": (

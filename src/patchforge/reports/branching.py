@@ -10,8 +10,8 @@ from patchforge.reports.failures import detail_of, patch_document, problem_of
 from patchforge.reports.model import Block, Cell, Grid, Line, Report, plural
 
 
-def plan_failed(command: str, plan: Plan) -> Report:
-    """A command that needs the whole series to apply, and it does not."""
+def plan_failed(command: str, plan: Plan, more: tuple[Line, ...]) -> Report:
+    """A command that needs the whole series to apply, and it does not; ``more`` explains why."""
     failure = plan.failure
     assert failure is not None
     return Report(
@@ -19,7 +19,7 @@ def plan_failed(command: str, plan: Plan) -> Report:
         failure.status,
         tuple(patch_document(r) for r in plan.results),
         {},
-        tuple(detail_of(failure)),
+        (*detail_of(failure), *more),
         (problem_of(failure),),
     )
 

@@ -38,10 +38,14 @@ def lint_report(
     return Report("lint", status, patches, fields, tuple(blocks), tuple(problems))
 
 
-def lock_report(plan: Plan, path: str, outcome: str, problems: tuple[Problem, ...], files: int) -> Report:
-    """``outcome``: ``written``, ``current`` (nothing to write), ``stale`` (under ``--check``) or ``failed``."""
+def lock_report(
+    plan: Plan, path: str, outcome: str, problems: tuple[Problem, ...], files: int, more: tuple[Line, ...] = ()
+) -> Report:
+    """``outcome``: ``written``, ``current`` (nothing to write), ``stale`` (under ``--check``) or ``failed``, which ``more``
+    explains."""
     found = [*(problem_of(r.failure) for r in plan.results if r.failure), *problems]
     blocks: list[Block] = [line for r in plan.results if r.failure for line in detail_of(r.failure)]
+    blocks += more
     words = {
         "written": (f"wrote {path}: {plural(len(plan.results), 'patch', 'patches')}, {plural(files, 'file')}", "good"),
         "current": (
@@ -77,12 +81,16 @@ def table_report(check: TableCheck, command: str, written: bool) -> Report:
 def init_report(files: tuple[str, ...], pin: str) -> Report:
     """The report of ``init``."""
     lines = [Line(f"started a series for {pin}", "good"), *(Line(f"  {file}") for file in files)]
+    if ".github/workflows/patches.yml" not in files:
+        lines.append(
+            Line("  .github/workflows/patches.yml is there already: have it check this series too", "warn"),
+        )
     lines.append(
         Line("next: put a patch in the series, then 'patchforge lock --fetch' and 'patchforge apply --fetch'", "dim")
     )
     return Report("init", 0, (), {"pin": pin, "files": list(files)}, tuple(lines))
 
 
-def error_report(command: str, problems: tuple[Problem, ...], status: int) -> Report:
-    """A command that could not do its work."""
-    return Report(command, status, (), {}, (), problems)
+def error_report(command: str, problems: tuple[Problem, ...], status: int, blocks: tuple[Block, ...] = ()) -> Report:
+    """A command that could not do its work; ``blocks`` explain why."""
+    return Report(command, status, (), {}, blocks, problems)

@@ -9,10 +9,12 @@ from patchforge.reports.failures import detail_of, problem_of
 from patchforge.reports.model import Block, Line, Report, plural
 
 
-def import_report(taken: list[Taken], adopted: Adopted) -> Report:
-    """What was taken in, what was left out, what is still to do."""
+def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) -> Report:
+    """What was taken in, what was left out, what is still to do; ``more`` explains why one does not apply."""
     blocks: list[Block] = []
     for item in taken:
+        for subject in item.passed_over:
+            blocks.append(Line(f"passed over, nothing for the package: {subject}", "dim"))
         blocks.append(Line(f"took in {item.name}", "good"))
         if item.left_out:
             blocks.append(Line(f"  left out, outside the package: {', '.join(item.left_out)}", "dim"))
@@ -20,7 +22,7 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
             blocks.append(Line(f"  still to be written: {', '.join(item.missing)}", "warn"))
     problems: tuple[Problem, ...] = ()
     if adopted.failure is not None:
-        blocks += detail_of(adopted.failure)
+        blocks += [*detail_of(adopted.failure), *more]
         problems = (problem_of(adopted.failure),)
     if adopted.listed and (adopted.failure or any(item.missing for item in taken)):
         blocks.append(Line("the series lists them; 'patchforge lint' says what is still to be done", "warn"))
@@ -34,6 +36,7 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
             "name": item.name,
             "result": "listed" if adopted.listed else "unlisted",
             "left_out": list(item.left_out),
+            **({"passed_over": list(item.passed_over)} if item.passed_over else {}),
             "missing": list(item.missing),
         }
         for item in taken
@@ -42,8 +45,9 @@ def import_report(taken: list[Taken], adopted: Adopted) -> Report:
     return Report("import", 1 if adopted.failure else 0, patches, fields, tuple(blocks), problems)
 
 
-def export_report(names: list[str], path: str) -> Report:
-    """What was handed out."""
+def export_report(names: list[str], path: str, nobody: list[str]) -> Report:
+    """What was handed out; ``nobody``: the patches that name no author."""
+    note = f"no author is named in {', '.join(nobody)}: add 'Author:' or 'Signed-off-by:' before you send it upstream"
     patches = tuple({"name": name, "result": "exported"} for name in names)
     return Report(
         "export",
@@ -51,6 +55,7 @@ def export_report(names: list[str], path: str) -> Report:
         patches,
         {"mbox": path},
         (Line(f"wrote {plural(len(names), 'patch', 'patches')} to {path}", "good"),),
+        notes=(note,) if nobody else (),
     )
 
 

@@ -29,6 +29,8 @@ def verify_report(command: str, verified: Verified, tree: str, where: str, extra
         "empty": ("the series has no patches", "dim"),
     }
     text, style = words[verified.result]
+    if verified.result == "altered" and verified.source == "patches":
+        text = "altered: the series is not in it, and does not go on either"
     if verified.result == "applied" and verified.source != "lock":
         text = f"{plural(count, 'patch', 'patches')} applied (compared with the {verified.source}, not with a lock)"
     blocks: list[Block] = []

@@ -80,8 +80,14 @@ class Project:
         return self.root / "patches" / pin
 
     def choose(self, pin: str | None) -> str:
-        """The pin called ``pin``, or the newest one."""
+        """The pin called ``pin``, or the newest one; of several distributions none is.  Raises :class:`InputError`."""
         if pin is None:
+            if len({name.rpartition("-")[0] for name in self.pins}) > 1:
+                raise InputError(
+                    "the project has series for several distributions",
+                    reason="usage",
+                    hint=f"say which: {', '.join(self.pins)}",
+                )
             return self.pins[-1]
         wanted = pin.replace("==", "-")
         if wanted in self.pins:
@@ -181,7 +187,8 @@ def _load(
             except OSError:
                 known = []
             raise InputError(
-                f"the series names {line.name}, and there is no such file in {project.label(directory)}",
+                f"the series names {line.name}, and there is no such file in "
+                f"{directory if bare else project.label(directory)}",
                 reason="series",
                 file=str(order) if bare else project.label(order),
                 line=line.line,

@@ -20,6 +20,7 @@ from patchforge.errors import TreeError
 from patchforge.tree.disk import Disk, Hook
 from patchforge.tree.journal import COMMIT, PREPARE, Journal, Op, check, temp_name
 from patchforge.tree.root import OnDisk, Root
+from patchforge.tree.signals import held
 
 _BATCH = 256
 
@@ -79,15 +80,18 @@ class Transaction:
             check(journal, self.prefix, self.home)
         except ValueError as error:
             raise TreeError(f"this change may not be made: {error}", reason="path") from error
-        try:
-            self._write_journal(journal)
-            self._stage(changes, journal)
-            self._prove(changes, remove)
-            self._decide()
-        except BaseException as error:
-            self._take_back(journal, error)
-            raise
-        self.finish(journal)
+        with contextlib.ExitStack() as stack:
+            try:
+                self._write_journal(journal)
+                self._stage(changes, journal)
+                self._prove(changes, remove)
+                stack.enter_context(held())
+                self._decide()
+            except BaseException as error:
+                with held():
+                    self._take_back(journal, error)
+                raise
+            self.finish(journal)
 
     def _write_journal(self, journal: Journal) -> None:
         path = self.journal_path(PREPARE)
@@ -180,7 +184,14 @@ class Transaction:
                 self.disk.rename(self.journal_path(COMMIT), self.journal_path(PREPARE), "took back")
             self.roll_back(journal)
         except OSError as second:
-            raise _unfinished("the change failed, and what it had prepared could not be removed", second) from error
+            why = (
+                f" ({error.strerror}{f': {error.filename}' if error.filename else ''})"
+                if isinstance(error, OSError)
+                else ""
+            )
+            raise _unfinished(
+                f"the change failed{why}, and what it had prepared could not be removed", second
+            ) from error
         if isinstance(error, OSError):
             raise TreeError(
                 f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}",
@@ -216,7 +227,8 @@ class Transaction:
     def finish(self, journal: Journal) -> None:
         """Bring a decided change to its end; may be run any number of times."""
         try:
-            self._finish(journal)
+            with held():
+                self._finish(journal)
         except OSError as error:
             raise _unfinished("the change is decided and not finished", error) from error
 
