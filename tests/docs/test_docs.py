@@ -111,3 +111,20 @@ def test_the_serving_page_shows_what_serve_prints() -> None:
         command = [sys.executable, "-m", "patchforge", *words.split()]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
         assert (done.stdout or done.stderr) == shown, words
+
+
+def test_every_patch_has_its_page_as_it_is() -> None:
+    from patchforge.series.parsed import Schema
+    from patchforge.table.folder import check_pages
+    from patchforge.table.pages import asked_for, make_pages
+
+    series = load_series(find_project(ROOT), None)
+    assert series.pin is not None
+    directory = asked_for((ROOT / "PATCHES.md").read_text(), series.pin.id)
+    assert directory == "docs/patches"
+    pages = make_pages(series, Schema(resources.schema_hash(), resources.schema), directory)
+    assert len(pages.texts) == len(series.patches) + 1
+    check = check_pages(ROOT, pages)
+    assert (check.stale, check.left) == ((), ()), "run 'patchforge table'"
+    for page in (ROOT / directory).iterdir():
+        assert page.name in pages.texts, f"{page.name} is the page of no patch"
