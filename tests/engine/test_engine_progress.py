@@ -109,6 +109,24 @@ def test_a_prefix_hit_is_processed_at_once_and_told(edges: Server, chat: bool) -
     assert warm[-1]["processed"] == warm[-1]["total"] == cold[-1]["total"]
 
 
+@pytest.mark.parametrize("name", ["edges", "patched dense", "patched hybrid"])
+@pytest.mark.parametrize("chat", [False, True], ids=["completions", "chat"])
+def test_after_a_hit_on_its_beginning_it_grows_from_there(servers: dict[str, Server], name: str, chat: bool) -> None:
+    server = servers[name]
+    model = "second" if name == "edges" else str(server.model)
+    # Two chunks and more that the cache has, and as much again that it has not.
+    known = fresh_prompt()[:2000]
+    cold = reports(stream(server, model, known, chat, return_progress=True))
+    warm = reports(stream(server, model, known + fresh_prompt()[:2000], chat, return_progress=True))
+    # A server without --enable-prompt-tokens-details tells nobody what was cached.
+    (cached,) = {report["cache"] for report in warm}
+    assert (cached > 0) == (name == "edges")
+    done = [report["processed"] for report in warm]
+    assert done == sorted(set(done)) and done[-1] == warm[-1]["total"] > cold[-1]["total"]
+    assert len(done) >= 2 and done[0] > max(cached, cold[0]["processed"])
+    assert {report["total"] for report in warm} == {done[-1]}
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("chat", [False, True], ids=["completions", "chat"])
 def test_pristine_and_who_does_not_ask_send_the_same(servers: dict[str, Server], model: str, chat: bool) -> None:
