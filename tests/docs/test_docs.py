@@ -128,3 +128,15 @@ def test_every_patch_has_its_page_as_it_is() -> None:
     assert (check.stale, check.left) == ((), ()), "run 'patchforge table'"
     for page in (ROOT / directory).iterdir():
         assert page.name in pages.texts, f"{page.name} is the page of no patch"
+
+
+def test_the_page_of_the_engine_tests_is_about_those_there_are() -> None:
+    text = (ROOT / "docs/engine.md").read_text()
+    assert set(re.findall(r"`(test_engine_\w+\.py)`", text)) == {p.name for p in ROOT.glob("tests/engine/test_*.py")}
+    series = load_series(find_project(ROOT), None)
+    assert series.lock is not None
+    assert f"applied {len(series.patches)} patches to {len(series.lock.files)} files" in text
+    assert f"verified: {len(series.lock.files)} files as locked" in text
+    knobs = set(re.findall(r"export (?:\S+ )*?(VLLM_ENGINE_\w+)|\b(VLLM_ENGINE_\w+)=", text))
+    for name in {one or other for one, other in knobs}:
+        assert any(name.encode() in patch.data for patch in series.patches), name

@@ -93,6 +93,8 @@ def servers(
         yield made
     finally:
         for server in made.values():
+            server.ask_to_stop()
+        for server in made.values():
             server.stop()
 
 

@@ -43,13 +43,19 @@ class Running(Protocol):
     def poll(self) -> int | None: ...
 
 
-def end(process: Running) -> None:
-    """End a process and its group: asked to first, then not asked."""
+def ask_to_end(process: Running) -> None:
+    """Ask a process to end, and wait for nothing."""
     with contextlib.suppress(ProcessLookupError):
         if process.poll() is None:
             os.kill(process.pid, signal.SIGTERM)
-            with contextlib.suppress(AssertionError):
-                until(lambda: process.poll() is not None, 20, "it does not end")
+
+
+def end(process: Running, patience: float = 20) -> None:
+    """End a process and its group: asked to first, and after ``patience`` seconds not asked."""
+    ask_to_end(process)
+    with contextlib.suppress(AssertionError):
+        until(lambda: process.poll() is not None, patience, "it does not end")
+    with contextlib.suppress(ProcessLookupError):
         # What it started goes with it, and nothing else.
         os.killpg(process.pid, signal.SIGKILL)
     until(lambda: process.poll() is not None, 20, "it was killed and is still there")

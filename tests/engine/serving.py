@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from launching import Launcher, Running, end, until
+from launching import Launcher, Running, ask_to_end, end, until
 
 KEY = "sek"
 OTHER_KEY = "other"
@@ -80,10 +80,16 @@ class Server:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log()[-6000:]}") from None
 
-    def stop(self) -> None:
+    def ask_to_stop(self) -> None:
         self.release()
         if self.process is not None:
-            end(self.process)
+            ask_to_end(self.process)
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        if self.process is not None:
+            # One that was never up has nothing to finish.
+            end(self.process, 20 if self.up else 0)
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
