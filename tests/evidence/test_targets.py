@@ -9,7 +9,7 @@ import pytest
 from demo import CORE, TEXT, Demo
 
 from patchforge import cli
-from upstream import Upstream
+from repository import Upstream
 from wheels import build_wheel
 
 STARTS = CORE.replace(b"        self.running = True\n", b"        self.running = True\n        self.starts = 1\n", 1)

@@ -12,7 +12,7 @@ import pytest
 
 from patchforge.errors import InputError, Refused
 from patchforge.releases.history import AtCommit, History, Repository, is_repository
-from upstream import Upstream
+from repository import Upstream
 
 
 @pytest.fixture(autouse=True)
