@@ -111,3 +111,32 @@ def test_the_serving_page_shows_what_serve_prints() -> None:
         command = [sys.executable, "-m", "patchforge", *words.split()]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
         assert (done.stdout or done.stderr) == shown, words
+
+
+def test_every_patch_has_its_page_as_it_is() -> None:
+    from patchforge.series.parsed import Schema
+    from patchforge.table.folder import check_pages
+    from patchforge.table.pages import asked_for, make_pages
+
+    series = load_series(find_project(ROOT), None)
+    assert series.pin is not None
+    directory = asked_for((ROOT / "PATCHES.md").read_text(), series.pin.id)
+    assert directory == "docs/patches"
+    pages = make_pages(series, Schema(resources.schema_hash(), resources.schema), directory)
+    assert len(pages.texts) == len(series.patches) + 1
+    check = check_pages(ROOT, pages)
+    assert (check.stale, check.left) == ((), ()), "run 'patchforge table'"
+    for page in (ROOT / directory).iterdir():
+        assert page.name in pages.texts, f"{page.name} is the page of no patch"
+
+
+def test_the_page_of_the_engine_tests_is_about_those_there_are() -> None:
+    text = (ROOT / "docs/engine.md").read_text()
+    assert set(re.findall(r"`(test_engine_\w+\.py)`", text)) == {p.name for p in ROOT.glob("tests/engine/test_*.py")}
+    series = load_series(find_project(ROOT), None)
+    assert series.lock is not None
+    assert f"applied {len(series.patches)} patches to {len(series.lock.files)} files" in text
+    assert f"verified: {len(series.lock.files)} files as locked" in text
+    knobs = set(re.findall(r"export (?:\S+ )*?(VLLM_ENGINE_\w+)|\b(VLLM_ENGINE_\w+)=", text))
+    for name in {one or other for one, other in knobs}:
+        assert any(name.encode() in patch.data for patch in series.patches), name

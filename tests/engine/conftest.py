@@ -1,4 +1,4 @@
-"""The servers, started together once per session: pristine beside patched, two models, and one with a key and all knobs on."""
+"""The servers, started together once per session: pristine beside patched, two models, and with a key and all knobs on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from launching import HERE, Launcher, until
 
-from serving import HERE, KEY, Server, environment
+from serving import KEY, Server
 
 EDGES = "edges"
+PLAIN = "plain"
+KEYED = "pristine keyed"
 NAMES = [f"{tree} {model}" for tree in ("pristine", "patched") for model in ("dense", "hybrid")]
+ALIASES = ["--served-model-name", "hq-27b", "second", "--root-path", "/proxied", "--enable-prompt-tokens-details"]
 
 
 def tree(name: str) -> Path:
@@ -31,12 +35,24 @@ def trees() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def models(trees: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    scratch = tmp_path_factory.mktemp("models")
-    folder = scratch / "made"
+def launchers(trees: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Launcher]]:
+    scratch = tmp_path_factory.mktemp("launchers")
+    made: dict[str, Launcher] = {}
+    try:
+        for name, where in trees.items():
+            made[name] = Launcher(where, scratch / name)
+        yield made
+    finally:
+        for launcher in made.values():
+            launcher.close()
+
+
+@pytest.fixture(scope="session")
+def models(launchers: dict[str, Launcher], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "made"
     done = subprocess.run(
         [sys.executable, str(HERE / "tiny.py"), str(folder)],
-        env=environment(trees["pristine"], scratch),
+        env=launchers["pristine"].environment,
         capture_output=True,
         text=True,
         check=False,
@@ -47,32 +63,37 @@ def models(trees: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def servers(
-    trees: dict[str, Path], models: Path, tmp_path_factory: pytest.TempPathFactory
+    launchers: dict[str, Launcher], models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Server]]:
     scratch = tmp_path_factory.mktemp("servers")
-    made = {}
+    # Started in the ordinary way, so first.  Nobody waits for it here: it takes longest.
+    made = {PLAIN: Server(launchers["patched"], models / "tiny-dense", scratch / PLAIN, plain=True)}
+    edges = Server(
+        launchers["patched"],
+        models / "tiny-dense",
+        scratch / EDGES,
+        ALIASES,
+        {"VLLM_ENGINE_STALL_SENTINEL_S": "2", "VLLM_ENGINE_COMPLETION_LOG": "1"},
+        KEY,
+    )
+    edges.settings["PATCHFORGE_TEST_HOLD"] = str(edges.holds)
+    made[EDGES] = edges
     for name in NAMES:
         which, model = name.split()
         # The hybrid caches no prefixes unless told to.
         more = ["--enable-prefix-caching", "--mamba-cache-mode", "align"] if model == "hybrid" else []
-        made[name] = Server(trees[which], models / f"tiny-{model}", scratch / name.replace(" ", "-"), more)
-    edges = Server(
-        trees["patched"],
-        models / "tiny-dense",
-        scratch / EDGES,
-        ["--served-model-name", "hq-27b", "second", "--root-path", "/proxied", "--enable-prompt-tokens-details"],
-        {"VLLM_ENGINE_STALL_SENTINEL_S": "2", "VLLM_ENGINE_COMPLETION_LOG": "1"},
-        KEY,
-    )
-    edges.settings["PATCHFORGE_TEST_HOLD"] = str(edges.hold_path)
-    made[EDGES] = edges
+        made[name] = Server(launchers[which], models / f"tiny-{model}", scratch / name.replace(" ", "-"), more)
+    made[KEYED] = Server(launchers["pristine"], models / "tiny-dense", scratch / "keyed", ALIASES, key=KEY)
     try:
         for server in made.values():
             server.start()
-        for server in made.values():
-            server.wait()
+        for name, server in made.items():
+            if name != PLAIN:
+                server.wait()
         yield made
     finally:
+        for server in made.values():
+            server.ask_to_stop()
         for server in made.values():
             server.stop()
 
@@ -86,8 +107,7 @@ def edges(servers: dict[str, Server]) -> Server:
 @pytest.fixture(autouse=True)
 def no_request_is_left(servers: dict[str, Server]) -> Iterator[None]:
     """After each test, no server has a request that runs or waits."""
-    from serving import until
-
     yield
     for name, server in servers.items():
-        until(server.idle, 20, f"{name} still has requests")
+        if server.up:
+            until(server.idle, 60, f"{name} still has requests")

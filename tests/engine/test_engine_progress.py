@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import openai
 import pytest
+from launching import until
 
 from serving import CHUNK, Server
 
@@ -26,7 +28,12 @@ def fresh_prompt() -> str:
 def stream(server: Server, model: str, prompt: str, chat: bool, **body: Any) -> list[dict[str, Any]]:
     """The chunks of one streamed answer, as dictionaries."""
     with client_of(server) as client:
-        common: dict[str, Any] = {"model": model, "max_tokens": 4, "stream": True, "temperature": 0, "extra_body": body}
+        common: dict[str, Any] = {
+            "model": model,
+            "max_tokens": 4,
+            "stream": True,
+            "extra_body": {"temperature": 0, **body},
+        }
         common["stream_options"] = {"include_usage": True}
         if chat:
             answer = client.chat.completions.create(messages=[{"role": "user", "content": prompt}], **common)
@@ -37,6 +44,22 @@ def stream(server: Server, model: str, prompt: str, chat: bool, **body: Any) -> 
 
 def reports(chunks: list[dict[str, Any]]) -> list[dict[str, int]]:
     return [chunk["prompt_progress"] for chunk in chunks if chunk.get("prompt_progress") is not None]
+
+
+def folded(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """What chunks say taken together: the server may send two tokens in one when it is behind."""
+    said: dict[int, dict[str, str]] = {}
+    names: set[str] = set()
+    for chunk in chunks:
+        names |= set(chunk)
+        for choice in chunk["choices"]:
+            names |= {f"choice.{name}" for name in choice}
+            part = choice.get("delta") or {"text": choice.get("text")}
+            names |= {f"part.{name}" for name in part}
+            sums = said.setdefault(choice["index"], {})
+            for key, value in [*part.items(), ("finish_reason", choice["finish_reason"])]:
+                sums[key] = sums.get(key, "") + (value or "")
+    return {"names": names, "said": said, "usage": chunks[-1]["usage"], "model": {chunk["model"] for chunk in chunks}}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -68,10 +91,10 @@ def test_reports_come_first_and_the_answer_is_the_same(servers: dict[str, Server
     first = next(i for i, chunk in enumerate(asked) if chunk["choices"])
     assert len(reports(asked[:first])) == len(reports(asked)) > 0
 
-    def said(chunks: list[dict[str, Any]]) -> list[Any]:
-        return [chunk["choices"] for chunk in chunks if chunk["choices"]]
-
-    assert said(asked) == said(plain)
+    answers = folded([chunk for chunk in asked if chunk.get("prompt_progress") is None]), folded(plain)
+    assert answers[0]["said"] == answers[1]["said"]
+    assert len("".join(str(sums) for sums in answers[1]["said"].values())) > 20
+    assert answers[0]["usage"] == answers[1]["usage"]
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["completions", "chat"])
@@ -86,26 +109,62 @@ def test_a_prefix_hit_is_processed_at_once_and_told(edges: Server, chat: bool) -
     assert warm[-1]["processed"] == warm[-1]["total"] == cold[-1]["total"]
 
 
+@pytest.mark.parametrize("name", ["edges", "patched dense", "patched hybrid"])
+@pytest.mark.parametrize("chat", [False, True], ids=["completions", "chat"])
+def test_after_a_hit_on_its_beginning_it_grows_from_there(servers: dict[str, Server], name: str, chat: bool) -> None:
+    server = servers[name]
+    model = "second" if name == "edges" else str(server.model)
+    # Two chunks and more that the cache has, and as much again that it has not.
+    known = fresh_prompt()[:2000]
+    cold = reports(stream(server, model, known, chat, return_progress=True))
+    warm = reports(stream(server, model, known + fresh_prompt()[:2000], chat, return_progress=True))
+    # A server without --enable-prompt-tokens-details tells nobody what was cached.
+    (cached,) = {report["cache"] for report in warm}
+    assert (cached > 0) == (name == "edges")
+    done = [report["processed"] for report in warm]
+    assert done == sorted(set(done)) and done[-1] == warm[-1]["total"] > cold[-1]["total"]
+    assert len(done) >= 2 and done[0] > max(cached, cold[0]["processed"])
+    assert {report["total"] for report in warm} == {done[-1]}
+
+
 @pytest.mark.parametrize("model", MODELS)
-def test_pristine_and_who_does_not_ask_send_the_same(servers: dict[str, Server], model: str) -> None:
+@pytest.mark.parametrize("chat", [False, True], ids=["completions", "chat"])
+def test_pristine_and_who_does_not_ask_send_the_same(servers: dict[str, Server], model: str, chat: bool) -> None:
     prompt = fresh_prompt()
     seen = []
     for tree in ("pristine", "patched"):
         server = servers[f"{tree} {model}"]
         for body in ({}, {"return_progress": False}):
-            chunks = stream(server, str(server.model), prompt, True, **body)
-            seen.append([{k: v for k, v in chunk.items() if k not in ("id", "created")} for chunk in chunks])
-    assert reports(seen[0]) == []
+            seen.append(folded(stream(server, str(server.model), prompt, chat, **body)))
+    assert "prompt_progress" not in seen[0]["names"]
     assert seen[0] == seen[1] == seen[2] == seen[3]
+
+
+def test_an_answer_that_is_not_streamed_has_no_report(servers: dict[str, Server]) -> None:
+    for tree in ("pristine", "patched"):
+        server = servers[f"{tree} dense"]
+        body = {"prompt": fresh_prompt(), "max_tokens": 2, "return_progress": True}
+        with server.client() as client:
+            answer = client.post("/v1/completions", json=body)
+        assert answer.status_code == 200
+        assert "prompt_progress" not in answer.text
 
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_the_first_token_is_timed_once_a_sequence(servers: dict[str, Server], n: int) -> None:
     server = servers["patched dense"]
     names = ["vllm:time_to_first_token_seconds_count", "vllm:prompt_tokens_total", "vllm:generation_tokens_total"]
-    before = [server.metric(name) for name in names]
-    chunks = stream(server, str(server.model), fresh_prompt(), False, return_progress=True, n=n)
-    after = [server.metric(name) for name in names]
+    before = server.metrics(*names)
+    sampled: dict[str, Any] = {"n": n, "temperature": 0.8, "ignore_eos": True}
+    chunks = stream(server, str(server.model), fresh_prompt(), False, return_progress=True, **sampled)
     total = chunks[-1]["usage"]["prompt_tokens"]
     assert reports(chunks)[-1]["processed"] == total
-    assert [a - b for a, b in zip(after, before, strict=True)] == [n, n * total, n * 4]
+    want = [n, n * total, n * 4]
+
+    def counted() -> list[float]:
+        return [a - b for a, b in zip(server.metrics(*names), before, strict=True)]
+
+    # The last tokens are counted after they are sent.
+    until(lambda: counted()[2] >= want[2], 20, "tokens are not counted")
+    time.sleep(1)
+    assert counted() == want

@@ -2,55 +2,73 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 
 import httpx
+import pytest
+from launching import until
 
-from serving import Server, until
+from serving import Server
 
 WARNING = "The engine has completed no step for"
 RECOVERY = "The engine is no longer stalled."
 
 
-def test_a_hanging_step_is_reported_once_and_recovers(edges: Server) -> None:
-    assert WARNING not in edges.log()
+def since(server: Server, start: int) -> str:
+    return server.log()[start:]
+
+
+@contextlib.contextmanager
+def asked(server: Server, tokens: int) -> Iterator[list[httpx.Response]]:
+    """A request that runs beside the block and is answered after it."""
     answers: list[httpx.Response] = []
 
     def ask() -> None:
-        with edges.client(timeout=120) as client:
-            body = {"model": "second", "prompt": "hang " * 50, "max_tokens": 3, "ignore_eos": True}
+        with server.client(timeout=240) as client:
+            body = {"model": "second", "prompt": "hang " * 50, "max_tokens": tokens, "ignore_eos": True}
             answers.append(client.post("/v1/completions", json=body))
 
     asking = threading.Thread(target=ask)
-    with edges.held():
-        asking.start()
-        until(lambda: WARNING in edges.log(), 30, "the stall is not reported")
-        time.sleep(5)
-        assert edges.log().count(WARNING) == 1
-        assert RECOVERY not in edges.log()
-    asking.join(60)
+    asking.start()
+    try:
+        yield answers
+    finally:
+        server.release()
+        asking.join(240)
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [("engine", "in held_by_the_test"), ("worker", "multiproc_executor.py")],
+    ids=["engine", "worker"],
+)
+def test_a_hanging_step_is_reported_once_and_recovers(edges: Server, where: str, shown: str) -> None:
+    start = len(edges.log())
+    with edges.held(where), asked(edges, 3) as answers:
+        until(lambda: WARNING in since(edges, start), 60, "the stall is not reported")
+        # Another three times the threshold.
+        time.sleep(6)
+        assert since(edges, start).count(WARNING) == 1
+        assert RECOVERY not in since(edges, start)
+        assert answers == []
     assert answers[0].status_code == 200
     assert answers[0].json()["usage"]["completion_tokens"] == 3
-    until(lambda: RECOVERY in edges.log(), 30, "the recovery is not reported")
-    report = edges.log().split(WARNING)[1].split(RECOVERY)[0]
+    until(lambda: RECOVERY in since(edges, start), 60, "the recovery is not reported")
+    assert since(edges, start).count(WARNING) == 1
+    report = since(edges, start).split(WARNING)[1].split(RECOVERY)[0]
     assert "1 requests running and 0 waiting" in report
-    assert "held_by_the_test" in report
-    assert "step" in report and "MainThread" in report
+    main = report.split("MainThread")[1]
+    assert shown in main and "in run_busy_loop" in main
 
 
-def test_it_is_silent_while_idle_and_armed_again(edges: Server) -> None:
-    before = edges.log().count(WARNING)
+def test_it_is_silent_while_idle(edges: Server) -> None:
+    until(edges.idle, 60, "")
+    start = len(edges.log())
     time.sleep(6)
-    assert edges.log().count(WARNING) == before
-    with edges.client(timeout=120) as client:
-        asking = threading.Thread(
-            target=lambda: client.post("/v1/completions", json={"model": "second", "prompt": "a"})
-        )
-        with edges.held():
-            asking.start()
-            until(lambda: edges.log().count(WARNING) == before + 1, 30, "the second stall is not reported")
-        asking.join(60)
+    assert WARNING not in since(edges, start)
 
 
 def test_each_step_has_its_line(edges: Server) -> None:

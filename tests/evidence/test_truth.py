@@ -218,3 +218,23 @@ def test_the_same_in_c(name: str, new: str, verdict: str) -> None:
     (found,) = judged({"s.c": C_OLD}, {"s.c": new}, diff(C_OLD, C_FIXED, "s.c"))
     told = f"{name}: {found.verdict} {found.confidence} {found.reason} {[(u.name, u.state) for u in found.signals.units]} {found.signals.merge}"
     assert found.verdict == verdict, told
+
+
+def test_a_file_the_patch_makes_proves_itself() -> None:
+    made = diff("", "def fresh():\n    return 1\n", "fresh.py").replace(b"--- a/fresh.py", b"--- /dev/null")
+    both = diff(OLD, FIXED) + made
+    (found,) = judged({"store.py": OLD}, {"store.py": FIXED, "fresh.py": "def fresh():\n    return 1\n"}, both)
+    assert (found.verdict, found.confidence) == ("landed", "high")
+    (found,) = judged({"store.py": OLD}, {"store.py": FIXED}, both)
+    assert found.verdict == "partial"
+    (found,) = judged({"store.py": OLD}, {"store.py": FIXED, "fresh.py": "def fresh():\n    return 2\n"}, both)
+    assert found.verdict == "landed-changed"
+
+
+def test_an_expression_too_deep_to_walk_is_compared_as_written() -> None:
+    old = OLD + "LONG = " + " + ".join(["1"] * 3000) + "\n"
+    fixed = FIXED + "LONG = " + " + ".join(["2"] * 3000) + "\n"
+    (found,) = judged({"store.py": old}, {"store.py": fixed}, diff(old, fixed))
+    assert found.verdict == "landed"
+    (found,) = judged({"store.py": old}, {"store.py": old}, diff(old, fixed))
+    assert found.verdict == "keep"

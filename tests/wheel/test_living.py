@@ -32,7 +32,7 @@ def git(folder: Path, *words: str) -> str:
 def copy(project: Project, tmp_path: Path) -> Path:
     """The project without what is built."""
     root = tmp_path / "project"
-    for part in ("series", "patches"):
+    for part in ("series", "patches", "docs/patches"):
         shutil.copytree(project.root / part, root / part)
     shutil.copy(project.root / "PATCHES.md", root)
     return root

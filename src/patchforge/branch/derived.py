@@ -1,4 +1,4 @@
-"""The files of a project that follow from its patches: lock and table."""
+"""The files of a project that follow from its patches: lock, table and pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from patchforge.series.lock import dump_lock
 from patchforge.series.parsed import Schema
 from patchforge.series.project import Series
 from patchforge.table.document import NAME, find_table, make_table
+from patchforge.table.folder import check_pages
+from patchforge.table.pages import asked_for, make_pages
 
 Files = dict[str, bytes | None]
 """Files to write, relative to the project; ``None``: to remove."""
@@ -43,7 +45,7 @@ def keep(files: Files, root: Path, path: str, data: bytes) -> None:
 
 
 def lock_and_table(files: Files, series: Series, read: Reader, schema: Schema) -> tuple[Plan, tuple[Problem, ...]]:
-    """Add what lock.toml and PATCHES.md must be for ``series`` on the pristine files behind ``read``.
+    """Add what lock.toml, PATCHES.md and the pages it asks for must be for ``series`` on the pristine files behind ``read``.
 
     Raises :class:`Unfit` when a patch does not apply; problems with the results are returned, and nothing is added.
     """
@@ -61,10 +63,17 @@ def lock_and_table(files: Files, series: Series, read: Reader, schema: Schema) -
 
 
 def table(files: Files, series: Series, schema: Schema) -> None:
-    """Add what PATCHES.md must be for ``series``, where there is one."""
+    """Add what PATCHES.md must be for ``series``, where there is one, and the pages it asks for."""
     assert series.pin is not None and series.project is not None
-    path = series.project / NAME
-    if path.is_file():
-        place = find_table(path.read_bytes().decode("utf-8"), series.pin.id)
-        text = place.before + make_table(series, schema).text + place.after
-        keep(files, series.project, NAME, text.encode())
+    root = series.project
+    if not (root / NAME).is_file():
+        return
+    document = (root / NAME).read_bytes().decode("utf-8")
+    place = find_table(document, series.pin.id)
+    text = place.before + make_table(series, schema).text + place.after
+    keep(files, root, NAME, text.encode())
+    directory = asked_for(document, series.pin.id)
+    if directory is not None:
+        check = check_pages(root, make_pages(series, schema, directory))
+        files |= {f"{directory}/{name}": check.pages.texts[name].encode() for name in check.stale}
+        files |= {f"{directory}/{name}": None for name in check.left}

@@ -49,6 +49,12 @@ def opened_release(name: str, base: Base, whole: bool, show: Show) -> Iterator[O
     root = base.pin.root if base.pin is not None else ""
     directory, at, ref = name.rpartition("@")
     if Path(name).is_dir():
+        if base.git is not None:
+            raise InputError(
+                f"--git has nothing to say of {name}: a directory has no version",
+                reason="usage",
+                hint="name the commit: --against REPOSITORY@REF",
+            )
         under = Path(name) / root
         with Directory(under if root and under.is_dir() else Path(name)) as contents:
             yield _opened(name, contents, base, None)
@@ -77,10 +83,12 @@ def _history(name: str, base: Base) -> Iterator[History | None]:
         yield None
         return
     repository = Repository(base.git)
+    version = Path(name).name.split("-")[1] if name.endswith(".whl") and name.count("-") > 1 else name
     try:
-        commit = repository.tag_of(name)
+        commit = repository.tag_of(version)
         if commit is None:
-            raise InputError(f"{base.git} has no tag for {name}", reason="usage", hint=f"looked for v{name} and {name}")
+            hint = f"looked for v{version} and {version}"
+            raise InputError(f"{base.git} has no tag for {version}", reason="usage", hint=hint)
         prefix = AtCommit(repository, commit, base.pin.root).prefix
         yield History(repository, commit, repository.tag_of(base.pin.version), prefix)
     finally:
@@ -172,7 +180,10 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
 
 
 def _likely(changed: list[str], touched: set[str], pinned: Reader, contents: Ranged) -> list[str]:
-    """Where what moved may be, as far as it is cheap: files called as a touched one, then new ones, then the others."""
+    """Where what moved may be, as far as it is cheap: files called as a touched one, then new ones, then the others.
+
+    Files that are here already count too, or the answer would change from run to run.
+    """
     names = {path.rpartition("/")[2] for path in touched} - {"__init__.py"}
     cost = contents.cost()
     most = cost.whole // _SEARCHED if cost is not None else 0

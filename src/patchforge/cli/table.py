@@ -13,12 +13,12 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Write the table of patches in PATCHES.md."""
+    """Write the table of patches in PATCHES.md, and the pages it asks for."""
     return handle("table", pin, project, format, quiet)
 
 
 def handle(command: str, pin: str | None, project: Path | None, format: str, quiet: bool) -> int:
-    """Make the table; write it, or compare it with what PATCHES.md has."""
+    """Make the table, and the pages PATCHES.md asks for; write them, or compare them with what is there."""
     from patchforge.cli.session import execute
     from patchforge.reports.model import Report
 
@@ -28,6 +28,8 @@ def handle(command: str, pin: str | None, project: Path | None, format: str, qui
         from patchforge.reports.checking import table_report
         from patchforge.table.check import check_table
         from patchforge.table.document import NAME, find_table, make_table
+        from patchforge.table.folder import check_pages, write_pages
+        from patchforge.table.pages import asked_for, make_pages
 
         series = targets.load(targets.Where(pin, project, quiet=quiet))
         assert series.project is not None
@@ -43,11 +45,17 @@ def handle(command: str, pin: str | None, project: Path | None, format: str, qui
             raise InputError("the document is not UTF-8", reason="markers", file=NAME) from error
         place = find_table(document, table.pin)
         check = check_table(series, table, place)
+        directory = asked_for(document, table.pin)
+        pages = None
+        if directory is not None:
+            pages = check_pages(series.project, make_pages(series, targets.schema(), directory))
         write = command == "table" and bool(check.diff)
         if write:
             from patchforge.series.files import replace_file
 
             replace_file(path, (place.before + table.text + place.after).encode())
-        return table_report(check, command, write)
+        if command == "table" and pages is not None:
+            write_pages(series.project, pages)
+        return table_report(check, command, write, pages)
 
     return execute(command, format, quiet, work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from patchforge.engine.model import Reader
+from patchforge.engine.syntax import parts
 from patchforge.headers.probe import Probe
 
 
@@ -35,13 +36,10 @@ def _importable(probe: Probe, read: Reader, package: str) -> bool:
 
 def _imports(data: bytes, name: str) -> bool:
     """True when the module imports ``name`` at its top level from elsewhere."""
-    try:
-        module = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
     return any(
         (alias.asname or alias.name) == name
-        for node in module.body
+        for part in parts(data.split(b"\n")) or ()
+        for node in part.tree.body
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     )
@@ -51,18 +49,18 @@ def source_probe(probe: Probe, data: bytes | None) -> bool:
     """True when the file defines ``probe.name`` and, where the probe says so, its source has ``probe.text`` in it."""
     if data is None:
         return False
-    try:
-        module = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    node = _find(module, probe.name.split("."))
+    lines = data.split(b"\n")
+    node, first = None, 0
+    for part in parts(lines) or ():
+        found = _find(part.tree, probe.name.split("."))
+        if found is not None:
+            node, first = found, part.first
     if node is None:
         return False
     if not probe.text:
         return True
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    end = getattr(node, "end_lineno", None) or len(lines)
-    return probe.text in "\n".join(lines[getattr(node, "lineno", 1) - 1 : end])
+    begin, end = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or len(lines)
+    return probe.text.encode("utf-8", "surrogateescape") in b"\n".join(lines[first + begin - 1 : first + end])
 
 
 def _find(node: ast.AST, names: list[str]) -> ast.AST | None:

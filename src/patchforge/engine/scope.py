@@ -10,6 +10,9 @@ from __future__ import annotations
 import ast
 import bisect
 import re
+from functools import lru_cache
+
+from patchforge.engine.syntax import parts
 
 _HEADING = re.compile(rb"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]")
 _TOP = re.compile(rb"[A-Za-z_$]")
@@ -53,23 +56,10 @@ class Scopes:
         return bisect.bisect_left(self._sorted, heading + b"\xff" * 8, low) - low
 
     def _parse(self) -> list[tuple[int, int, str]]:
-        try:
-            module = ast.parse(b"\n".join(self._lines))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = parts(self._lines)
+        if found is None:
             return self._by_indent()
-        spans: list[tuple[int, int, str]] = []
-        stack: list[tuple[ast.AST, str]] = [(module, "")]
-        while stack:
-            node, prefix = stack.pop()
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    name = f"{prefix}.{child.name}" if prefix else child.name
-                    first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-                    spans.append((first - 1, (child.end_lineno or child.lineno) - 1, name))
-                    stack.append((child, name))
-                else:
-                    stack.append((child, prefix))
-        return spans
+        return [(start + p.first, end + p.first, name) for p in found for start, end, name in _spans(p.tree)]
 
     def _by_indent(self) -> list[tuple[int, int, str]]:
         """Definitions by indentation, for a file this Python cannot parse."""
@@ -90,6 +80,24 @@ class Scopes:
             last = index
         spans.extend((start, last, name) for _, start, name in open_defs)
         return spans
+
+
+@lru_cache(maxsize=8192)
+def _spans(module: ast.Module) -> list[tuple[int, int, str]]:
+    """First and last line, from 0, and qualified name of every definition."""
+    spans: list[tuple[int, int, str]] = []
+    stack: list[tuple[ast.AST, str]] = [(module, "")]
+    while stack:
+        node, prefix = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{prefix}.{child.name}" if prefix else child.name
+                first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+                spans.append((first - 1, (child.end_lineno or child.lineno) - 1, name))
+                stack.append((child, name))
+            elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+                stack.append((child, prefix))  # a definition is a statement: expressions hold none
+    return spans
 
 
 def proves_same(lines: list[bytes], scopes: Scopes, hunk_at: int, line: int, recorded: int, heading: bytes) -> str:

@@ -5,27 +5,55 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from patchforge.engine.syntax import parts
 
-class Definition:
-    """One definition: its qualified name, its first and last line (from 1), its source, and what it says.
+_MODULE = "<module>"
+
+
+class Meaning:
+    """What some statements say: as their source, and without positions, comments and docstrings.
 
     Two with the same source say the same; working out what one says costs more, and is left until somebody asks.
     """
 
-    def __init__(self, name: str, first: int, last: int, source: bytes = b"", nodes: Sequence[ast.AST] = ()) -> None:
-        self.name, self.first, self.last, self.source = name, first, last, source
+    def __init__(self, source: bytes, nodes: Sequence[ast.AST]) -> None:
+        self.source = source
         self._nodes = nodes
 
     @cached_property
     def says(self) -> str:
+        """Their meaning as text, one line a statement."""
+        try:
+            return "\n".join(_said(node) for node in self._nodes)
+        except RecursionError:  # an expression as deep as that is compared as it is written
+            return repr(self.source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """One definition: its qualified name, its first and last line (from 1), and what it means."""
+
+    name: str
+    first: int
+    last: int
+    meanings: tuple[Meaning, ...] = ()
+
+    @property
+    def source(self) -> bytes:
+        """The lines it stands on."""
+        return b"\n".join(meaning.source for meaning in self.meanings)
+
+    @property
+    def says(self) -> str:
         """Its meaning as text, one line a statement: no positions, comments or docstrings."""
-        return "\n".join(_dump(node) for node in self._nodes)
+        return "\n".join(meaning.says for meaning in self.meanings)
 
     def same(self, other: Definition) -> bool:
         """True when both say the same."""
-        return self.source == other.source or self.says == other.says
+        return self.meanings == other.meanings or self.source == other.source or self.says == other.says
 
 
 @lru_cache(maxsize=256)
@@ -35,39 +63,57 @@ def definitions(data: bytes) -> dict[str, Definition] | None:
     A class says what stands in its head; what stands in it beside definitions is ``CLASS.<body>``, and what stands at module
     level beside them ``<module>``.
     """
-    try:
-        module = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    found = parts(re.split(rb"\r\n|\r|\n", data) if b"\r" in data else data.split(b"\n"))
+    if found is None:
         return None
+    out: dict[str, Definition] = {}
+    rest: list[Meaning] = []
+    begun = False
+    for part in found:
+        for definition in _definitions_of(part.tree, part.lines, not begun):
+            if definition.name == _MODULE:
+                rest += definition.meanings
+            else:
+                first, last = definition.first + part.first, definition.last + part.first
+                out[definition.name] = Definition(definition.name, first, last, definition.meanings)
+        begun = begun or bool(part.tree.body)
+    out[_MODULE] = Definition(_MODULE, 1, 1, tuple(rest))
+    return out
+
+
+@lru_cache(maxsize=8192)
+def _definitions_of(tree: ast.Module, lines: tuple[bytes, ...], begins: bool) -> tuple[Definition, ...]:
+    """The definitions of some statements of a file; ``begins``: the first one may be the module's docstring."""
     found: dict[str, Definition] = {}
-    _collect(module, "", re.split(rb"\r\n|\r|\n", data) if b"\r" in data else data.split(b"\n"), found)
-    return found
+    _collect(tree, "", lines, found, begins)
+    return tuple(found.values())
 
 
-def _collect(node: ast.AST, prefix: str, lines: list[bytes], found: dict[str, Definition]) -> None:
-    rest: list[ast.stmt] = []
+def _collect(
+    node: ast.AST, prefix: str, lines: Sequence[bytes], found: dict[str, Definition], begins: bool = True
+) -> None:
+    rest: list[Meaning] = []
     for number, child in enumerate(_body(node)):
         name = _name(child)
         if name is None:
-            if number or not _is_docstring(child):
-                rest.append(child)
+            if number or not begins or not _is_docstring(child):
+                rest.append(Meaning(b"\n".join(lines[child.lineno - 1 : child.end_lineno]), [child]))
             continue
         qualified = f"{prefix}.{name}" if prefix else name
         first = min([child.lineno, *(d.lineno for d in getattr(child, "decorator_list", []))])
         last = child.end_lineno or first
         if isinstance(child, ast.ClassDef):
-            head = (
-                b"\n".join(lines[first - 1 : child.body[0].lineno - 1]) if child.body[0].lineno > child.lineno else b""
-            )
-            nodes = [*child.bases, *child.keywords, *child.decorator_list]
+            below = child.body[0].lineno > child.lineno
             # A head on one line with its body has no source of its own: it is never the same as another by source.
-            found[qualified] = Definition(qualified, first, last, head or f"{id(child)}".encode(), nodes)
+            head = b"\n".join(lines[first - 1 : child.body[0].lineno - 1]) if below else f"{id(child)}".encode()
+            meaning = Meaning(head, [*child.bases, *child.keywords, *child.decorator_list])
+            found[qualified] = Definition(qualified, first, last, (meaning,))
             _collect(child, qualified, lines, found)
         else:
-            found[qualified] = Definition(qualified, first, last, b"\n".join(lines[first - 1 : last]), [child])
-    source = b"\n".join(b"\n".join(lines[child.lineno - 1 : child.end_lineno]) for child in rest)
-    name = f"{prefix}.<body>" if prefix else "<module>"
-    found[name] = Definition(prefix or "<module>", 1, 1, source, rest)
+            meaning = Meaning(b"\n".join(lines[first - 1 : last]), [child])
+            found[qualified] = Definition(qualified, first, last, (meaning,))
+    name = f"{prefix}.<body>" if prefix else _MODULE
+    found[name] = Definition(name, 1, 1, tuple(rest))
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -90,19 +136,42 @@ def _name(node: ast.stmt) -> str | None:
     return None
 
 
-def _dump(node: ast.AST) -> str:
-    """What a node says: no positions, no docstrings."""
-    for inner in ast.walk(node):
-        body = getattr(inner, "body", None)
-        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and isinstance(body, list):
-            first = body[0] if body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                inner.body = body[1:] or [ast.Pass()]
-    return ast.dump(node, annotate_fields=False)
+_SILENT = frozenset({"ctx", "kind", "type_comment"})
+"""Fields that say nothing: they follow from the place, or from how a string is written."""
+
+
+def _said(node: ast.AST) -> str:
+    out: list[str] = []
+    _say(node, out)
+    return "".join(out)
+
+
+def _say(node: ast.AST, out: list[str]) -> None:
+    """Append what a node says: no positions, no docstrings."""
+    kind = type(node)
+    out.append(f"{kind.__name__}(")
+    for name in node._fields:
+        if name in _SILENT:
+            continue
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            _say(value, out)
+        elif type(value) is list:
+            out.append("[")
+            documented = name == "body" and kind in _DOCUMENTED and value and _is_docstring(value[0])
+            for item in value[1:] if documented else value:
+                if isinstance(item, ast.AST):
+                    _say(item, out)
+                else:
+                    out.append(repr(item))
+            out.append("]")
+        elif value is not None:
+            out.append(repr(value))
+        out.append(", ")
+    out.append(")")
+
+
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def touched(old: dict[str, Definition], patched: dict[str, Definition]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_left
+from collections import Counter
 
 Edit = tuple[int, int, list[bytes]]
 """``(start, end, lines)`` against the base."""
@@ -59,5 +61,52 @@ def _edits(base: list[bytes], ours: list[bytes]) -> list[Edit]:
     while tail < limit - start and base[-1 - tail] == ours[-1 - tail]:
         tail += 1
     one, two = base[start : len(base) - tail], ours[start : len(ours) - tail]
-    matcher = difflib.SequenceMatcher(None, one, two, autojunk=False)
-    return [(start + i1, start + i2, two[j1:j2]) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]
+    edits: list[Edit] = []
+    at = into = 0
+    for here, there in [*_anchors(one, two), (len(one), len(two))]:
+        edits += _between(one, two, (at, here), (into, there), start)
+        at, into = here + 1, there + 1
+    return edits
+
+
+def _between(
+    one: list[bytes], two: list[bytes], left: tuple[int, int], right: tuple[int, int], shift: int
+) -> list[Edit]:
+    """The edits between two anchors."""
+    if left[0] == left[1] and right[0] == right[1]:
+        return []
+    matcher = difflib.SequenceMatcher(None, one[slice(*left)], two[slice(*right)], autojunk=False)
+    base = shift + left[0]
+    return [
+        (base + i1, base + i2, two[right[0] + j1 : right[0] + j2])
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _anchors(one: list[bytes], two: list[bytes]) -> list[tuple[int, int]]:
+    """Lines that stand once in each, as far as they keep their order: between them little is left to compare.
+
+    The longest such chain, as patience sorting finds it.
+    """
+    places = {line: n for n, line in _once(one)}
+    pairs = sorted((places[line], n) for n, line in _once(two) if line in places)
+    tops: list[int] = []
+    chain: list[tuple[tuple[int, int], int]] = []  # a pair, and the one before it in the longest chain that ends here
+    last: list[int] = []
+    for pair in pairs:
+        at = bisect_left(tops, pair[1])
+        chain.append((pair, last[at - 1] if at else -1))
+        tops[at : at + 1] = [pair[1]]
+        last[at : at + 1] = [len(chain) - 1]
+    out = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        pair, number = chain[number]
+        out.append(pair)
+    return out[::-1]
+
+
+def _once(lines: list[bytes]) -> list[tuple[int, bytes]]:
+    counts = Counter(lines)
+    return [(number, line) for number, line in enumerate(lines) if counts[line] == 1]

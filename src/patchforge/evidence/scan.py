@@ -101,9 +101,12 @@ def _reverses(patches: list[Patch], read: Reader) -> dict[str, bool]:
 
 
 def _proves(patch: Patch) -> bool:
-    """True when coming off means something: no hunk without context, and not deletions alone."""
-    hunks = [hunk for change in patch.files for hunk in change.hunks]
-    return bool(hunks) and not any(h.zero_context for h in hunks) and any(h.added for h in hunks)
+    """True when coming off means something: no hunk without context, and not deletions alone.
+
+    A file that the patch makes has no context and needs none: it has to be there as a whole.
+    """
+    hunks = [(hunk, change.old_path is None) for change in patch.files for hunk in change.hunks]
+    return bool(hunks) and all(new or not h.zero_context for h, new in hunks) and any(h.added for h, _ in hunks)
 
 
 def _merge(steps: tuple[Step, ...], read: Reader) -> str:

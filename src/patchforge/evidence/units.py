@@ -14,6 +14,7 @@ from patchforge.evidence.model import Unit
 _TOKEN = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\sA-Za-z0-9_]")
 _COMMENT_C = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _COMMENT_HASH = re.compile(rb"(?m)#[^\n]*")
+_DEFINES = re.compile(rb"(?m)^[ \t]*(?:(?:async[ \t]+)?def[ \t]+|class[ \t]+)?([A-Za-z_]\w*)[ \t]*[(:=\[]")
 _C_LIKE = (".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".hpp", ".inl", ".js", ".ts", ".java", ".go", ".rs")
 
 
@@ -25,6 +26,7 @@ class Release:
     paths: Callable[[], Iterable[str]]
     complete: Callable[[], bool] = lambda: True
     _known: dict[str, tuple[FileState, bytes]] = field(default_factory=dict)
+    _places: dict[bytes, list[str]] = field(default_factory=dict)
 
     def data(self, path: str) -> bytes:
         """The content of ``path``, joined once for all the searches; empty where there is no such file."""
@@ -35,6 +37,16 @@ class Release:
         if known is None or known[0] is not state:
             known = self._known[path] = (state, state.data)
         return known[1]
+
+    def defining(self, name: bytes) -> list[str]:
+        """The Python files with a line that defines ``name``, whatever stands around it; found for all names at once."""
+        if not self._places:
+            self._places[b""] = []
+            for path in self.paths():
+                if path.endswith(".py"):
+                    for found in set(_DEFINES.findall(self.data(path))):
+                        self._places.setdefault(found, []).append(path)
+        return self._places.get(name, [])
 
 
 def units_of(change: FileDiff, step: Step, release: Release) -> list[Unit]:
@@ -111,11 +123,11 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
     if len(patched.says) < 80:
         return None  # too little to be sure that it is the same one
     words, lines = _words(patched.says), _longest(patched.source)
-    for other in release.paths():
-        if other == path or not other.endswith(".py"):
+    for other in release.defining(last):
+        if other == path:
             continue
         data = release.data(other)
-        if last not in data or not any(line in data for line in lines) or not all(word in data for word in words):
+        if not any(line in data for line in lines) or not all(word in data for word in words):
             continue
         for definition in (definitions(data) or {}).values():
             if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:

@@ -87,8 +87,15 @@ class Repository:
         return None
 
     def blob(self, id: str) -> bytes:
-        """The content of a blob."""
-        return bytes(self._git.get_object_data(id)[3])
+        """The content of a blob.  Raises :class:`Refused` where the repository does not have it."""
+        try:
+            return bytes(self._git.get_object_data(id)[3])
+        except ValueError as error:
+            raise Refused(
+                f"{self.directory} lacks the object {id[:9]}",
+                reason="git",
+                hint="is it a partial clone? nothing is fetched for it",
+            ) from error
 
     def log(self, commit: str) -> list[Logged]:
         """The first-parent log of ``commit``, newest first."""
@@ -101,11 +108,13 @@ class Repository:
         return out
 
     def blamed(self, commit: str, path: str, first: int, last: int) -> set[str]:
-        """The commits that the lines ``first`` to ``last`` of ``path`` come from."""
+        """The commits that the lines ``first`` to ``last`` of ``path`` come from; ``commit`` is an id."""
         try:
-            out = self.run("blame", "--porcelain", "-L", f"{first},{last}", "--end-of-options", commit, "--", path)
-        except Refused:
-            return set()
+            out = self.run("blame", "--no-textconv", "--porcelain", "-L", f"{first},{last}", commit, "--", path)
+        except Refused as error:
+            if "no such path" in error.message or "has only" in error.message:
+                return set()  # the repository is of another layout than the tree: it has no say
+            raise
         return {m.decode() for m in re.findall(rb"(?m)^([0-9a-f]{40}) \d+ \d+", out)}
 
     def close(self) -> None:

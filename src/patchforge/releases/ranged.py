@@ -14,12 +14,15 @@ import sys
 import zipfile
 from bisect import bisect_right
 from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
 
 from patchforge.releases.contents import Cost, Opened
 
 _END = b"PK\x05\x06"
 _TAIL = 64 * 1024 + 22
+SESSION = ("-m", "patchforge.releases.pipsession")
+"""What Python runs to answer ranges."""
 _GAP = 32 * 1024
 """Two files this close are fetched together: a request costs more than that many bytes."""
 
@@ -38,13 +41,19 @@ class Ranged(Opened):
     def __init__(self, url: str, root: str, store: Path) -> None:
         self._url, self._store, self._root = url, store, f"{root}/"
         self._child: subprocess.Popen[bytes] | None = None
+        self._file: FileIO | None = None
         self._fetched = 0
         self._notes = store.with_name(store.name + ".json")
         self._size, self._spans = self._known()
         try:
             if not self._size:
                 self._directory()
-            self._archive = zipfile.ZipFile(store)
+            # Unbuffered: a buffer would keep what a hole had before it was filled.
+            self._file = store.open("rb", buffering=0)
+            self._archive = zipfile.ZipFile(self._file)
+        except NoRangesError:
+            self.close()
+            raise
         except (OSError, ValueError, zipfile.BadZipFile, struct.error) as error:
             self.close()
             self._notes.unlink(missing_ok=True)
@@ -57,7 +66,7 @@ class Ranged(Opened):
         try:
             notes = json.loads(self._notes.read_bytes())
             if self._store.stat().st_size == notes["size"]:
-                return notes["size"], [(int(a), int(b)) for a, b in notes["spans"]]
+                return notes["size"], _joined([(int(a), int(b)) for a, b in notes["spans"]])
         except (OSError, ValueError, KeyError, TypeError):
             pass
         return 0, []
@@ -84,7 +93,7 @@ class Ranged(Opened):
         """One range: the number of its first byte, the size of the wheel, and the bytes.  Raises :class:`NoRangesError`."""
         if self._child is None:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "patchforge.releases.pipsession"],
+                [sys.executable, *SESSION],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -96,7 +105,7 @@ class Ranged(Opened):
             reply = json.loads(self._child.stdout.readline() or b"{}")
         except ValueError:
             reply = {}
-        if reply.get("status") != 206:
+        if reply.get("status") != 206 or "length" not in reply:
             raise NoRangesError(f"the answer to a range was {reply.get('status', 'nothing')}")
         body = self._child.stdout.read(reply["length"])
         wanted = None if last is None else last - first + 1
@@ -135,13 +144,19 @@ class Ranged(Opened):
         """From a member's local header to the next member."""
         return info.header_offset, self._starts[bisect_right(self._starts, info.header_offset)]
 
+    def _wanted(self, paths: Iterable[str]) -> list[tuple[int, int]]:
+        return sorted(self._span(self._entries[p]) for p in set(paths) if p in self._entries)
+
     def _missing(self, paths: Iterable[str]) -> list[tuple[int, int]]:
-        spans = sorted(self._span(self._entries[p]) for p in set(paths) if p in self._entries)
-        return [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in self._spans)]
+        return [s for s in self._wanted(paths) if not self._has(s)]
+
+    def _has(self, span: tuple[int, int]) -> bool:
+        at = bisect_right(self._spans, (span[0], self._size)) - 1  # they are sorted and do not touch
+        return at >= 0 and span[1] <= self._spans[at][1]
 
     def bytes_of(self, paths: Iterable[str]) -> int:
-        """How many bytes prefetching ``paths`` would still bring over the network."""
-        return sum(end - start for start, end in _joined(self._missing(paths), _GAP))
+        """How many bytes of the wheel ``paths`` are, with what is fetched between neighbours; whether they are here or not."""
+        return sum(end - start for start, end in _joined(self._wanted(paths), _GAP))
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Fetch what reading ``paths`` will need, neighbours together.  Raises :class:`NoRangesError`."""
@@ -186,8 +201,8 @@ class Ranged(Opened):
             self._child.kill()
             self._child.wait()
             self._child = None
-        if hasattr(self, "_archive"):
-            self._archive.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def _joined(spans: list[tuple[int, int]], gap: int = 0) -> list[tuple[int, int]]:

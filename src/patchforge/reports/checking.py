@@ -10,6 +10,7 @@ from patchforge.lint.order import Shift
 from patchforge.reports.failures import detail_of, patch_document, problem_of
 from patchforge.reports.model import Block, Cell, Grid, Line, Report, plural
 from patchforge.table.check import TableCheck
+from patchforge.table.folder import PagesCheck
 
 
 def lint_report(
@@ -62,20 +63,36 @@ def lock_report(
     return Report("lock", status, tuple(patch_document(r) for r in plan.results), fields, tuple(blocks), tuple(found))
 
 
-def table_report(check: TableCheck, command: str, written: bool) -> Report:
+def table_report(check: TableCheck, command: str, written: bool, pages: PagesCheck | None) -> Report:
     """The report of ``table`` (which wrote it) and ``check-table`` (which shows the difference)."""
-    patches = tuple({"name": row.patch, "result": "listed"} for row in check.table.rows)
+    fields: dict[str, object] = {"changed": written} if command == "table" else {"diff": list(check.diff)}
+    blocks: list[Block] = []
+    if pages is not None:
+        fields["pages"] = {"directory": pages.pages.directory, "stale": list(pages.stale), "left": list(pages.left)}
+        blocks.append(_pages_line(pages, command))
     if command == "table":
+        patches = tuple({"name": row.patch, "result": "listed"} for row in check.table.rows)
         text = "wrote the table in PATCHES.md" if written else "the table in PATCHES.md is up to date"
-        return Report(command, 0, patches, {"changed": written}, (Line(text, "good"),))
-    wrong = {p.patch for p in check.problems}
+        return Report(command, 0, patches, fields, (Line(text, "good"), *blocks))
+    problems = (*check.problems, *(pages.problems if pages else ()))
+    wrong = {p.patch for p in problems}
     patches = tuple({"name": r.patch, "result": "differs" if r.patch in wrong else "listed"} for r in check.table.rows)
     if not check.diff:
         text = f"PATCHES.md is up to date: {plural(len(check.table.rows), 'patch', 'patches')}"
-        return Report(command, 0, patches, {"diff": []}, (Line(text, "good"),))
+        blocks.insert(0, Line(text, "good"))
     styles = {"-": "del", "+": "add", "@": "head"}
-    blocks = tuple(Line(line, styles.get(line[:1], "")) for line in check.diff)
-    return Report(command, 1, patches, {"diff": list(check.diff)}, blocks, check.problems)
+    shown = tuple(Line(line, styles.get(line[:1], "")) for line in check.diff)
+    return Report(command, 1 if problems else 0, patches, fields, (*shown, *blocks), problems)
+
+
+def _pages_line(pages: PagesCheck, command: str) -> Line:
+    """How the pages are, or were."""
+    where = pages.pages.directory
+    if not pages.stale and not pages.left:
+        return Line(f"{where} is up to date: {plural(len(pages.pages.texts), 'page')}", "good")
+    if command == "table":
+        return Line(f"{where}: wrote {plural(len(pages.stale), 'page')}, removed {len(pages.left)}", "good")
+    return Line(f"{where}: {plural(len(pages.stale), 'page')} out of date, {len(pages.left)} too many", "bad")
 
 
 def init_report(files: tuple[str, ...], pin: str) -> Report:
