@@ -384,3 +384,21 @@ def test_verify_names_what_a_dropped_patch_left(work: Work, how: list[str]) -> N
     assert "changed by names, which this series does not have" in done.err + done.out
     assert demo.run("apply").status == 0
     assert demo.run("verify", *how).status == 0
+
+
+def test_a_name_with_its_suffix_is_the_name(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B").replace("Patch-Name: names", "Patch-Name: names.patch")
+    work.git("commit", "--quiet", "--amend", "-F", "-", stdin=message)
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    assert sorted(p.name for p in work.demo.patches.iterdir()) == ["log.patch", "names.patch"]
+
+
+def test_a_commit_in_another_encoding_becomes_utf8(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B").replace("Numbers are names.", "Zahlen für Namen.")
+    file = work.directory.parent / "message"
+    file.write_bytes(message.encode("latin-1"))
+    work.git("-c", "i18n.commitEncoding=latin1", "commit", "--quiet", "--amend", "-F", str(file))
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    assert "Zahlen für Namen.".encode() in (work.demo.patches / "names.patch").read_bytes()

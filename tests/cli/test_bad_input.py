@@ -80,7 +80,13 @@ class Case:
 CASES = [
     Case(header_typo, 2, "header", "patches/demo-1.0/log.patch:7", "did you mean 'Retires-when'?"),
     Case(missing_patch, 2, "series", "series/demo-1.0/series:2", "names.patch"),
-    Case(other_version, 1, "version", "", "install demo==1.0, or try it out with --allow-version"),
+    Case(
+        other_version,
+        1,
+        "version",
+        "",
+        "install demo==1.0, take the release with --fetch, or try it out with --allow-version",
+    ),
     Case(edited_file, 1, "foreign", "core.py", "reinstall the distribution"),
     Case(twin_block, 1, "moved", "patches/demo-1.0/log.patch:15", "the intended place is gone or was moved"),
     Case(malformed_hunk, 2, "malformed", "patches/demo-1.0/log.patch:23", "recount the hunk header"),

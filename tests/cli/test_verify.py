@@ -123,3 +123,19 @@ def test_verify_says_what_a_stale_lock_means(applied: Demo) -> None:
     assert done.status == 0
     assert done.json["source"] == "state"
     assert any("no lock.toml" in note for note in done.json["notes"])
+
+
+def test_the_series_as_it_was_is_no_alteration_by_somebody_else(applied: Demo) -> None:
+    """The patches were changed since: the bytes are ours, and the way out is to apply, not to reinstall."""
+    path = applied.patches / "log.patch"
+    path.write_bytes(path.read_bytes().replace(b"self.starts = 1", b"self.starts = 2"))
+    assert applied.run("lock").status == 0
+    done = applied.run("verify")
+    assert done.status == 1
+    assert "another series is applied\n" in done.out
+    assert "error: core.py: as the series applied before left it\n  'patchforge apply' brings" in done.err
+    assert "reinstall" not in done.err
+    assert applied.run("apply").status == 0
+    assert applied.run("verify").status == 0
+    (applied.site / "demo/core.py").write_bytes(b"x = 1\n")
+    assert "neither pristine nor the outcome of any patch\n  reinstall" in applied.run("verify").err

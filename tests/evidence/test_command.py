@@ -90,3 +90,12 @@ def test_a_series_that_does_not_fit_its_own_pin(demo: Demo, tmp_path: Path) -> N
     done = demo.run("retire-scan", "--against", str(other))
     assert done.status == 2
     assert "does not apply to the tree it is for" in done.err
+
+
+@pytest.mark.parametrize(("name", "what"), [("/etc/passwd", "it is a file"), ("no/such/place", "no such directory")])
+def test_a_path_that_is_no_release_is_not_asked_of_an_index(demo: Demo, name: str, what: str) -> None:
+    demo.run("lock")
+    done = demo.run("retire-scan", "--against", name)
+    assert done.status == 2
+    assert what in done.err
+    assert "pip" not in done.err

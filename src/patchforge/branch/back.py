@@ -120,6 +120,8 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
     used = {message.name for message in messages}
     for commit, message in zip(commits, messages, strict=True):
         name = message.name or slug(message.subject)
+        if series.pin is not None:
+            name = name.removesuffix(".patch")
         if name in taken:
             name = _free(slug(message.subject) if message.name else name, taken | set(by_name))
         if not _good_name(name, series.pin is not None):

@@ -76,13 +76,19 @@ class Repository:
         """The commit ``name``.  Raises :class:`Refused`."""
         raw = self.run("cat-file", "commit", name)
         head, _, message = raw.partition(b"\n\n")
-        parents, tree = [], ""
+        parents, tree, encoding = [], "", "utf-8"
         for line in head.decode("utf-8", "surrogateescape").split("\n"):
             key, _, value = line.partition(" ")
             if key == "parent":
                 parents.append(value)
             elif key == "tree":
                 tree = value
+            elif key == "encoding":
+                encoding = value
+        try:
+            message = message.decode(encoding).encode()
+        except (LookupError, UnicodeDecodeError):
+            pass  # not what it says: whoever reads the message will say so
         return Commit(self.text("rev-parse", "--verify", f"{name}^{{commit}}"), tuple(parents), tree, message)
 
     def commits(self, base: str, tip: str) -> list[Commit]:

@@ -48,6 +48,9 @@ def command(
             raise InputError(f"no patch '{sorted(unknown)[0]}' in the series", reason="usage")
         chosen = [p for p in parsed if not wanted or p.file.name.removesuffix(".patch") in wanted]
         inside = prefix if prefix is not None else series.pin.root if series.pin is not None else ""
+        inside = inside.rstrip("/")
+        if ".." in inside.split("/") or inside.startswith("/"):
+            raise InputError(f"--prefix {inside} is no directory of a repository", reason="usage")
         data = mailbox([(p.patch, p.file.data, p.header) for p in chosen], inside)
         if mbox is None:
             import sys
@@ -55,6 +58,8 @@ def command(
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return Report("export", 0)
+        if mbox.is_file() and not mbox.read_bytes().startswith(b"From "):
+            raise InputError("it exists, and is no mailbox", reason="exists", file=str(mbox), hint="name another file")
         replace_file(mbox.absolute(), data)
         nobody = [p.file.name for p in chosen if p.header is not None and not author_of(p.header)]
         return export_report([p.file.name for p in chosen], str(mbox), nobody)

@@ -97,6 +97,13 @@ def _history(name: str, base: Base) -> Iterator[History | None]:
 
 def _wheel(name: str, pin: Pin, flavor: str | None, whole: bool, show: Show) -> Packed | Ranged:
     path = Path(name)
+    if "/" in name and path.suffix != ".whl":
+        what = "it is a file" if path.exists() else "there is no such directory"
+        raise InputError(
+            f"{name} is no release: {what}",
+            reason="usage",
+            hint="a version, a wheel (.whl), a directory, or REPOSITORY@REF",
+        )
     if path.suffix == ".whl":
         if not path.is_file():
             raise InputError("there is no such wheel", reason="usage", file=name)

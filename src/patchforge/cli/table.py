@@ -13,7 +13,7 @@ def command(
     project: o.ProjectOption = None,
     quiet: o.QuietOption = False,
 ) -> int:
-    """Write the table of patches in PATCHES.md, and the pages it asks for."""
+    """Write the table of patches, and their pages."""
     return handle("table", pin, project, format, quiet)
 
 

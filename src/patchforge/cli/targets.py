@@ -94,11 +94,29 @@ def opened(where: Where, series: Series, write: bool) -> Iterator[Target]:
     if installed is None:
         assert where.tree is not None
         with _bare(where.tree, write) as target:
+            _holds(target, series, where.tree)
             yield target
         return
     check_version(installed, series.pin, where.allow_version)
     with open_installed(installed, series.pin.root, write, _waiting) as target:
         yield target
+
+
+def _holds(target: Target, series: Series, tree: Path) -> None:
+    """Refuse a directory that has not one of the files the series is about: it is another one, often of another level."""
+    assert series.pin is not None
+    wanted = [f.path for f in series.lock.files if f.before is not None] if series.lock is not None else []
+    if not wanted or any(target.root.exists(path) for path in wanted):
+        return
+    root = series.pin.root
+    inside = next((d for d in (tree / root, tree / root.rpartition("/")[2]) if d.is_dir()), None)
+    raise InputError(
+        f"there is no {series.pin.distribution} in {tree}: it has none of the {len(wanted)} files the series changes",
+        reason="usage",
+        hint=f"did you mean {inside}?"
+        if inside
+        else f"name the package's own directory, or the one that holds {root}/",
+    )
 
 
 @contextmanager
@@ -162,7 +180,7 @@ def check_version(installed: Installed, pin: Pin, allow: bool) -> None:
         f"{installed.distribution} {installed.version} is installed in {installed.site}, and the series is cut against "
         f"{pin.version}",
         reason="version",
-        hint=f"install {pin.distribution}=={pin.version}, or try it out with --allow-version",
+        hint=f"install {pin.distribution}=={pin.version}, take the release with --fetch, or try it out with --allow-version",
     )
 
 

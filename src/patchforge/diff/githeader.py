@@ -113,6 +113,17 @@ def read_git_header(lines: list[bytes], at: int, patch: str) -> tuple[GitHeader,
     return head, index
 
 
+def crlf(patch: str, line: int) -> MalformedPatch:
+    """What something did to a patch file that git would keep as it is."""
+    return MalformedPatch(
+        "the patch file has CRLF line ends",
+        reason="crlf",
+        file=patch,
+        line=line,
+        hint="store patches with '*.patch -text' in .gitattributes; patchforge never converts",
+    )
+
+
 def _take(head: GitHeader, key: bytes, value: bytes, patch: str, line: int) -> None:
     if key in (b"old mode ", b"deleted file mode "):
         head.old_mode = _mode(value, patch, line)
@@ -122,6 +133,8 @@ def _take(head: GitHeader, key: bytes, value: bytes, patch: str, line: int) -> N
         head.created |= key == b"new file mode "
     elif key == b"index ":
         match = _INDEX.match(value)
+        if match is None and value.endswith(b"\r"):
+            raise crlf(patch, line)
         if match is None:
             raise MalformedPatch("malformed 'index' line", reason="malformed", file=patch, line=line)
         head.old_id, head.new_id = match.group(1).decode(), match.group(2).decode()

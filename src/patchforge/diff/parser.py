@@ -9,7 +9,7 @@ stand.  Memory and time are linear in the input.
 from __future__ import annotations
 
 from patchforge.diff.agree import disagree, git_names
-from patchforge.diff.githeader import GitHeader, read_git_header
+from patchforge.diff.githeader import GitHeader, crlf, read_git_header
 from patchforge.diff.hunks import read_hunk, starts_hunk
 from patchforge.diff.model import FileDiff, Finding, Hunk, Patch
 from patchforge.diff.names import NULL, BadName, is_epoch, split_header, tree_path
@@ -97,13 +97,7 @@ def _section(lines: list[bytes], at: int, patch: str, strip: int, unterminated: 
     old = new = None
     if index + 1 < len(lines) and lines[index].startswith(b"--- ") and lines[index + 1].startswith(b"+++ "):
         if lines[index].endswith(b"\r") and lines[index + 1].endswith(b"\r"):
-            raise MalformedPatch(
-                "the patch file has CRLF line ends",
-                reason="crlf",
-                file=patch,
-                line=index + 1,
-                hint="store patches with '*.patch -text' in .gitattributes; patchforge never converts",
-            )
+            raise crlf(patch, index + 1)
         try:
             old, new = split_header(lines[index][4:]), split_header(lines[index + 1][4:])
         except BadName as error:
@@ -264,6 +258,14 @@ def _no_diff(lines: list[bytes], patch: str) -> MalformedPatch:
             return MalformedPatch("a binary change: text only", reason="binary", file=patch, line=i + 1)
         if line.startswith(b"--- ") and i + 1 < len(lines) and lines[i + 1].startswith(b"+++ "):
             return MalformedPatch("a file header without hunks", reason="malformed", file=patch, line=i + 1)
+    if lines and lines[0][:2] in (b"\x1f\x8b", b"BZ", b"\xfd7"):
+        return MalformedPatch(
+            "the file is compressed",
+            reason="malformed",
+            file=patch,
+            line=1,
+            hint="unpack it: patches are read as they lie",
+        )
     return MalformedPatch(
         "no unified diff in the file",
         reason="empty",

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from patchforge import __version__
-from patchforge.engine.bare import bring
 from patchforge.engine.compiling import syntax_problems
 from patchforge.engine.files import pristine_files
 from patchforge.engine.model import Entry, Failure, FileState, PatchResult, Plan
 from patchforge.engine.place import Options
 from patchforge.engine.plan import failure_of, plan_series
 from patchforge.engine.undo import undo_of
-from patchforge.engine.unrecorded import as_locked
 from patchforge.errors import InputError, Problem, Refused, TreeError
 from patchforge.series.lock import Lock
 from patchforge.series.parsed import ParsedPatch, Schema, parse_series_patches
@@ -69,7 +67,7 @@ def apply_series(
         results = tuple(PatchResult(p.name, "already", tuple(path for path, _ in p.files)) for p in state.patches)
         return Applied("already", results, notes=tuple(notes))
     lock = _usable_lock(series, options)
-    if state is None and target.info is not None and lock is not None and wanted is series and as_locked(lock, target):
+    if state is None and target.info is not None and lock is not None and wanted is series and _as_locked(lock, target):
         notes.append("the bytes are those of the lock, and no state file says who put them there")
         return Applied("already", _all(wanted, "already"), notes=tuple(notes))
     if state is not None:
@@ -77,6 +75,8 @@ def apply_series(
         _unaltered(target, state)
     plan, off = _plan(series, wanted, target, schema, lock, options, progress), False
     if plan.failure is not None and target.info is None and plan.failure.status == 1:
+        from patchforge.engine.bare import bring  # only here are patches turned round
+
         moved = bring(series, len(wanted.patches), target, plan, options.exact)
         plan, off = moved.plan, moved.off
         notes += moved.notes
@@ -97,6 +97,19 @@ def apply_series(
         return Applied("would-apply", plan.results, changed, notes=tuple(notes))
     _commit(wanted, target, plan, options)
     return Applied("applied", plan.results, changed, notes=tuple(notes))
+
+
+def _as_locked(lock: Lock, target: Target) -> bool:
+    """True when the first file of the lock is as the series leaves it, and so are all others."""
+    first = next((file for file in lock.files if file.before != file.after), None)
+    if first is None:
+        return False
+    found = target.read(first.path)
+    if (None if found is None else found.sha256) != first.after:
+        return False
+    from patchforge.engine.unrecorded import as_locked
+
+    return as_locked(lock, target)
 
 
 def _all(series: Series, result: str) -> tuple[PatchResult, ...]:
@@ -193,7 +206,7 @@ def _failed(target: Target, plan: Plan, notes: list[str]) -> Applied:
 def _foreign(target: Target, plan: Plan) -> tuple[Problem, ...]:
     return tuple(
         Problem(
-            f"{path}: {what}",
+            what,
             path,
             None,
             "the tree is neither pristine nor ours: reinstall the distribution, then apply again",
@@ -214,7 +227,7 @@ def _agree_with_lock(series: Series, wanted: Series, plan: Plan, lock: Lock | No
             if have != expected:
                 problems.append(
                     Problem(
-                        f"{file.path}: {when} the series it should hash to {str(expected)[:12]}…, and is {str(have)[:12]}…",
+                        f"{when} the series it should hash to {str(expected)[:12]}…, and is {str(have)[:12]}…",
                         file.path,
                         None,
                         "the tree is not the locked release, or lock.toml is out of date",

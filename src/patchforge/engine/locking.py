@@ -28,7 +28,7 @@ def compute_lock(series: Series, target: Target, schema: Schema) -> tuple[Lock |
     read = pristine_files(target)
     lock, plan, problems = lock_on(series, read, schema)
     foreign = tuple(
-        Problem(f"{path}: {what}", path, None, "lock from a pristine wheel, for instance with --fetch", "foreign")
+        Problem(what, path, None, "lock from a pristine wheel, for instance with --fetch", "foreign")
         for path, what in target.foreign(sorted(plan.before))
     )
     return (None if foreign else lock), plan, foreign + problems

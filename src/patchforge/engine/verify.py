@@ -18,13 +18,15 @@ APPLIED, PRISTINE, PARTLY, ALTERED, MISSING = "applied", "pristine", "partly", "
 class FileStatus:
     """One touched file.  ``result``: ``applied``, ``pristine``, ``partly``, ``altered`` or ``missing``.
 
-    ``upto`` is the last patch whose outcome the bytes are, for ``partly``; ``detail`` says more for people.
+    ``upto`` is the last patch whose outcome the bytes are, for ``partly``; ``detail`` says more for people; ``ours``: the bytes
+    are those of a series applied before.
     """
 
     path: str
     result: str
     upto: str | None = None
     detail: str = ""
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ def verify(series: Series, target: Target) -> Verified:
     if state is not None and not target.reinstalled:
         problems += _left(target, state, chains, set(names))
     files = {path: file_status(target, path, chain) for path, chain in sorted(chains.items())}
+    if state is not None and state.series != series.sha256:
+        files = {path: _ours(target, status, state) for path, status in files.items()}
     patches = tuple(_patch_status(series, target, name, chains, files) for name in names)
     if (
         state is None
@@ -129,6 +133,20 @@ def verify(series: Series, target: Target) -> Verified:
         notes.append("the bytes are those of the lock, and no state file says who put them there")
     problems += _bad_record(target, chains, files)
     return Verified(_overall(patches, problems), source, patches, tuple(files.values()), tuple(problems), tuple(notes))
+
+
+def _ours(target: Target, status: FileStatus, state: State) -> FileStatus:
+    """``status``, unless the file is what another series, or this one as it was, has made of it."""
+    touched = state.file(status.path)
+    if status.result not in (ALTERED, MISSING) or touched is None:
+        return status
+    try:
+        found = target.read(status.path)
+    except TreeError:
+        return status
+    if (None if found is None else found.sha256) != touched.after:
+        return status
+    return FileStatus(status.path, ALTERED, detail="as the series applied before left it", ours=True)
 
 
 def _left(target: Target, state: State, chains: dict[str, Chain], names: set[str]) -> list[Problem]:

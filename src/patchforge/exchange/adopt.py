@@ -48,7 +48,10 @@ def adopt(
         label = path.relative_to(root).as_posix()
         if path.exists():
             raise InputError(
-                "the project has a patch of this name", reason="exists", file=label, hint="name it with --name"
+                "the project has a patch of this name",
+                reason="exists",
+                file=label,
+                hint="remove it, or choose another with --name",
             )
         files[label] = item.data
         digest = hashlib.sha256(item.data).hexdigest()

@@ -70,6 +70,10 @@ class HeaderChecker:
             near = _near(value, choices, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"one of: {', '.join(choices)}"
             return Problem(f"{key}: {value!r} is not allowed", patch, line, hint, "header")
+        if error.validator in ("minLength", "maxLength"):
+            word, most = ("short", "at least") if error.validator == "minLength" else ("long", "at most")
+            message = f"{key}: {value!r} is too {word}: {most} {error.validator_value} characters"
+            return Problem(message, patch, line, self._about.get(key), "header")
         if error.validator == "not":
             return Problem(f"{key}: a backport must name what it carries", patch, line, self._about.get(key), "header")
         return Problem(f"{key}: {value!r} has the wrong form", patch, line, self._about.get(key) or None, "header")
@@ -88,7 +92,7 @@ def _semantics(header: Header, patch: str, known_patches: frozenset[str] | None)
             for name in header.names(key):
                 if name not in known_patches:
                     near = _near(name, sorted(known_patches), n=1)
-                    hint = f"did you mean '{near[0]}'?" if near else None
+                    hint = f"did you mean '{near[0]}'?" if near else f"take it out of {key}, if it was dropped"
                     problems.append(
                         Problem(f"{key}: no patch '{name}' in the series", patch, header.line_of(key), hint, "header")
                     )

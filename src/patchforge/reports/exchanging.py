@@ -31,6 +31,8 @@ def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) 
     else:
         why = "it does not apply" if adopted.failure else "its headers are not complete"
         blocks.append(Line(f"the series does not list it yet: {why}", "warn"))
+        text = "mend the file and put its name into the series, or remove the file and import it again"
+        blocks.append(Line(f"  {text}", "dim"))
     patches = tuple(
         {
             "name": item.name,

@@ -29,6 +29,9 @@ def verify_report(command: str, verified: Verified, tree: str, where: str, extra
         "empty": ("the series has no patches", "dim"),
     }
     text, style = words[verified.result]
+    wrong = [f for f in verified.files if f.result in (ALTERED, MISSING)]
+    if verified.result == "altered" and wrong and all(f.ours for f in wrong):
+        text = "another series is applied"
     if verified.result == "altered" and verified.source == "patches":
         text = "altered: the series is not in it, and does not go on either"
     if verified.result == "applied" and verified.source != "lock":
@@ -55,7 +58,9 @@ def verify_report(command: str, verified: Verified, tree: str, where: str, extra
 
 def _problem(file: FileStatus) -> Problem:
     hint = "reinstall the distribution, then apply again"
-    return Problem(f"{file.path}: {file.detail or file.result}", file.path, None, hint, file.result)
+    if file.ours:
+        hint = "'patchforge apply' brings the tree to this series"
+    return Problem(file.detail or file.result, file.path, None, hint, file.result)
 
 
 def _file(file: FileStatus) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def parse_series(text: str, file: str) -> tuple[SeriesLine, ...]:
         name, options = words[0], words[1:]
         parts = name.split("/")
         if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-            raise InputError(f"{name!r} leaves the patch directory", reason="path", file=file, line=number)
+            what = "leaves the patch directory" if "\0" not in name else "is no name: it has a NUL byte"
+            raise InputError(f"{name!r} {what}", reason="path", file=file, line=number)
         if name in seen:
             raise InputError(
                 f"{name} is listed twice (first: line {seen[name]})", reason="series", file=file, line=number
@@ -64,7 +65,7 @@ def read_series(path: Path, label: str) -> tuple[SeriesLine, ...]:
     if raw is None:
         raise InputError("there is no series file", reason="series", file=label)
     try:
-        text = raw.decode()
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError("the series file is not UTF-8", reason="series", file=label) from error
     return parse_series(text, label)

@@ -63,8 +63,9 @@ def search_path(python: str | None) -> list[Path]:
         )
         return [Path(p) for p in json.loads(done.stdout.splitlines()[-1])]
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        what = "it prints no list of directories" if isinstance(error, (ValueError, IndexError)) else error
         raise InputError(
-            f"cannot ask {python} where it imports from: {error}",
+            f"cannot ask {python} where it imports from: {what}",
             reason="usage",
             hint="give the path of a Python interpreter, such as /opt/venv/bin/python",
         ) from error

@@ -188,4 +188,8 @@ def _file(item: dict[str, Any]) -> TouchedFile:
 def read_state(root: Root, info: str) -> State | None:
     """The state of the distribution whose dist-info is ``info``; ``None`` when nothing is applied."""
     found = root.read(f"{info}/{NAME}")
-    return None if found is None else load_state(found.data)
+    try:
+        return None if found is None else load_state(found.data)
+    except TreeError as error:
+        error.file = f"{info}/{NAME}"
+        raise

@@ -51,7 +51,7 @@ def test_the_order_as_quilt_writes_it(text: str, expected: tuple[SeriesLine, ...
         ("ok.patch\n/etc/passwd", 2, "leaves the patch directory"),
         ("a/../../b.patch", 1, "leaves the patch directory"),
         ("a\\b.patch", 1, "leaves the patch directory"),
-        ("a\0b.patch", 1, "leaves the patch directory"),
+        ("a\0b.patch", 1, "is no name: it has a NUL byte"),
         ("a.patch\nb.patch\na.patch", 3, r"listed twice \(first: line 1\)"),
         ("a.patch -R", 1, "unknown option '-R'"),
         ("a.patch -p1 -R", 1, "unknown option"),
