@@ -128,7 +128,7 @@ def test_a_patch_whose_page_would_be_the_index_is_refused(demo: Demo) -> None:
     assert "it would be the index" in done.err
 
 
-@pytest.mark.parametrize("directory", ["../patches", "/tmp", "docs//patches", "docs/./x", "docs/", "-x", ".git/x"])
+@pytest.mark.parametrize("directory", ["../patches", "/etc", "docs//patches", "docs/./x", "docs/", "-x", ".git/x"])
 def test_pages_stay_in_the_project(demo: Demo, directory: str) -> None:
     ask(demo, f"<!-- patchforge:pages demo-1.0 {directory} -->")
     done = demo.run("table", tree=False)

@@ -7,10 +7,11 @@ import time
 from typing import Any
 
 import httpx
+import openai
 import pytest
 from launching import until
 
-from serving import Server
+from serving import KEY, OTHER_KEY, Server
 
 NAMES = ["pristine dense", "patched dense", "patched hybrid", "edges"]
 LONG = "the quick brown fox jumps over the lazy dog " * 110
@@ -69,6 +70,23 @@ def test_the_404_names_the_served_models(edges: Server) -> None:
             answer = client.post(path, json=body)
             assert answer.status_code == 404
             assert "Valid aliases: hq-27b, second." in answer.json()["error"]["message"]
+
+
+def test_the_official_client_tells_the_errors_apart(edges: Server) -> None:
+    def ask(key: str, model: str, **body: Any) -> Any:
+        with openai.OpenAI(base_url=f"{edges.url}/v1", api_key=key, max_retries=0, timeout=60) as client:
+            messages: Any = [{"role": "user", "content": "a fox"}]
+            return client.chat.completions.create(model=model, messages=messages, max_tokens=3, **body)
+
+    with pytest.raises(openai.AuthenticationError):
+        ask("no", "second")
+    with pytest.raises(openai.NotFoundError, match="Valid aliases: hq-27b, second"):
+        ask(KEY, "nobody")
+    with pytest.raises(openai.BadRequestError):
+        ask(KEY, "second", temperature=-5)
+    for key in (KEY, OTHER_KEY):
+        answer = ask(key, "second", extra_body={"ignore_eos": True})
+        assert answer.usage.completion_tokens == 3 and answer.choices[0].finish_reason == "length"
 
 
 def test_a_model_may_be_named_by_its_path(edges: Server) -> None:

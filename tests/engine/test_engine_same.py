@@ -42,6 +42,7 @@ REQUESTS: dict[str, tuple[str, str, Any]] = {
     "missing route": ("GET", "/v2/nothing", None),
     "wrong method": ("PUT", "/v1/completions", None),
 }
+BATCHES = {"several", "seeded"}
 # What differs from one answer to the next on one and the same server.
 PASSING = ("id", "created", "request_id")
 
@@ -97,22 +98,36 @@ def answer_of(server: Server, name: str) -> tuple[int, dict[str, str], Any]:
     return answer.status_code, headers, steady(answer.json()) if answer.content else None
 
 
+def assert_same(one: Server, other: Server, name: str) -> tuple[int, dict[str, str], Any]:
+    """Both answer a request alike, the first time and with what that left in the prefix cache; the last answer of ``one``."""
+    for _ in range(2):
+        answers = answer_of(one, name), answer_of(other, name)
+        if name in BATCHES and answers[0] != answers[1]:
+            # Sequences share steps as they happen to arrive, and sums may be rounded by who shares them.  That is an excuse only
+            # where a server differs from itself.
+            seen = [[answer_of(server, name) for _ in range(4)] for server in (one, other)]
+            assert any(answer != seen[0][0] for answer in seen[0]), "always different"
+            assert any(answer in seen[1] for answer in seen[0])
+            continue
+        assert answers[0] == answers[1]
+    return answers[0]
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", REQUESTS)
 def test_answers_and_tokens_are_the_same(servers: dict[str, Server], model: str, name: str) -> None:
-    # Twice: with what the first left in the prefix cache as well.
-    first, again = ([answer_of(servers[f"{tree} {model}"], name) for tree in ("pristine", "patched")] for _ in range(2))
-    assert first[0] == first[1]
-    assert again[0] == again[1]
-    if "max_tokens" in str(REQUESTS[name][2]) and first[0][0] == 200:
-        tokens = [token for choice in first[0][2]["choices"] for token in choice["token_ids"]]
+    status, _, content = assert_same(servers[f"pristine {model}"], servers[f"patched {model}"], name)
+    if "max_tokens" in str(REQUESTS[name][2]) and status == 200:
+        tokens = [token for choice in content["choices"] for token in choice["token_ids"]]
         assert len(set(tokens)) > 3, "the text does not vary, so it would not show a wrong token"
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_server_started_alone_answers_like_its_copy(servers: dict[str, Server], name: str) -> None:
     servers[PLAIN].wait()
-    assert answer_of(servers[PLAIN], name) == answer_of(servers["patched dense"], name)
+    # Both know the prompt by now, or neither does.
+    answer_of(servers[PLAIN], name), answer_of(servers["patched dense"], name)
+    assert_same(servers[PLAIN], servers["patched dense"], name)
 
 
 def test_an_unknown_model_differs_by_the_names_alone(servers: dict[str, Server]) -> None:
