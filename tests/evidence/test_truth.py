@@ -109,6 +109,8 @@ ROWS = [
     Row("the file is gone", "", "conflict"),
 ]  # fmt: skip
 
+SOLVED = next(row.new for row in ROWS if row.name == "solved another way")
+
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_row(row: Row) -> None:
@@ -238,3 +240,13 @@ def test_an_expression_too_deep_to_walk_is_compared_as_written() -> None:
     assert found.verdict == "landed"
     (found,) = judged({"store.py": old}, {"store.py": old}, diff(old, fixed))
     assert found.verdict == "keep"
+
+
+def test_a_patch_of_a_file_that_another_would_make_names_it() -> None:
+    makes = diff("", "def fresh():\n    return 1\n", "fresh.py").replace(b"--- a/fresh.py", b"--- /dev/null")
+    changes = diff("def fresh():\n    return 1\n", "def fresh():\n    return 2\n", "fresh.py")
+    first, second = judged({"store.py": OLD}, {"store.py": SOLVED}, diff(OLD, FIXED) + makes, changes)
+    assert first.verdict == second.verdict == "conflict"
+    assert second.reason == "it changes what p0 makes, which does not apply to the release either"
+    first, second = judged({"store.py": OLD}, {"store.py": OLD}, diff(OLD, FIXED) + makes, changes)
+    assert first.verdict == second.verdict == "keep"

@@ -51,6 +51,7 @@ class Signals:
     ``forward``: it applies to the release, and is not already there; ``reverse``: every hunk comes off, uniquely;
     ``merge``: ``no-op``, ``changes``, ``conflict`` or ``missing``; ``lines``: every added line is there, in order, and no removed
     one is; ``probe``: whether its probe holds on the pristine release (``None``: it has none that can be read).
+    ``stands_on``: an earlier patch that makes a file this one changes, and that does not apply to the release.
     """
 
     forward: bool
@@ -64,6 +65,7 @@ class Signals:
     lost: tuple[str, ...] = ()
     past: Past | None = None
     searched: bool = True
+    stands_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def scan(
 
     survivors = Release(read, release.paths, release.complete)
     verdicts = []
+    unmade: dict[str, str] = {}
     for number, (patch, result) in enumerate(zip(patches, old.results, strict=True)):
         if progress is not None:
             progress(patch.name, number, len(patches))
@@ -60,11 +61,14 @@ def scan(
             lost=tuple(name for change, step in pairs for name in lost_names(change, step, read)),
             past=past(patch.name, units),
             searched=release.complete(),
+            stands_on=next((unmade[s.path] for s in result.steps if s.path in unmade), ""),
         )
         verdict = judge(patch.name, signals, _proves(patch))
         verdicts.append(verdict)
         if verdict.verdict != LANDED and plan.failure is None:
             now.update(plan.after)
+        elif verdict.verdict != LANDED:
+            unmade |= {s.path: patch.name for s in result.steps if s.before is None and read(s.path) is None}
     return verdicts
 
 

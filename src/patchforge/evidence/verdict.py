@@ -32,7 +32,9 @@ def judge(name: str, signals: Signals, proves: bool) -> Verdict:
     if signals.lost and verdict == KEEP:
         confidence = "medium"
         reason += f"; but the release no longer has what it uses: {', '.join(signals.lost)}"
-    if not signals.searched and verdict == CONFLICT and any(unit.state == "absent" for unit in signals.units):
+    if signals.stands_on and verdict == CONFLICT:
+        reason = f"it changes what {signals.stands_on} makes, which does not apply to the release either"
+    elif not signals.searched and verdict == CONFLICT and any(unit.state == "absent" for unit in signals.units):
         verdict, confidence = UNKNOWN, "low"
         reason = (
             "what it changes is gone from its file, and not the whole release was searched for it: give the whole wheel"
