@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,8 @@ def test_an_unknown_model_differs_by_the_names_alone(servers: dict[str, Server])
     for tree in ("pristine", "patched"):
         with servers[f"{tree} dense"].client() as client:
             answers.append(client.post("/v1/completions", json={"model": "nobody", "prompt": "a"}).json()["error"])
-    # This server's only name is a path, and upstream masks paths in every message.
-    assert answers[1].pop("message") == answers[0].pop("message") + " Valid aliases: <path>"
+    message = answers[1].pop("message")
+    upstream = answers[0].pop("message")
+    # This server's only name is a path, and upstream masks what it knows as one: how much of it depends on where it lies.
+    assert re.fullmatch(re.escape(upstream) + r" Valid aliases: (/\S+|(/\S+)?<path>)", message), message
     assert answers[0] == answers[1]
