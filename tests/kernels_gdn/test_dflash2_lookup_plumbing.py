@@ -89,6 +89,12 @@ def test_the_speculator_fills_the_block_from_the_context(seen: dict[str, Any]) -
     assert (logits[0].isfinite().sum(1) == torch.tensor([4] * 3 + [1] * 5)).all() and not logits[1].isfinite().any()
 
 
+def test_the_block_follows_what_was_emitted(seen: dict[str, Any]) -> None:
+    """By the slots that were verified, the fourth step would have had a long block too."""
+    for found in seen["looked up"].values():
+        assert found["next"] == [3, 3, 3, 3, 3, 3, 8, 3]
+
+
 def test_off_it_drafts_the_whole_block_and_says_nothing(seen: dict[str, Any]) -> None:
     off = seen["off"]
     assert not off["lookup"] and off["block"] == 8 and off["next"] == [None] * 8
