@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from lookup_cases import States, config, cut_up, mapping
 
-REQUESTS, VOCAB, TOP_K, BLOCK, WIDTH = 500, 10, 4, 2, 3
+REQUESTS, VOCAB, BLOCK, WIDTH = 240, 10, 2, 3
 TEMPERATURE = 0.8
-
-
-def randn(*shape: int, seed: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+CANDIDATES = torch.tensor([[2, 5, 0, 7], [1, 2, 3, 9]])
+DRAFTED_FROM = torch.tensor([[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
+# The token on which drafter and context agree is as likely to both, so that to call it certain shows most.
+TARGET = torch.full((WIDTH + 1, VOCAB), 0.05)
+TARGET[0, 2], TARGET[0, 5], TARGET[1, 1], TARGET[2, 3], TARGET[3, 9] = 0.5, 0.1, 0.55, 0.55, 0.55
+TARGET[:, 8] = 1 - TARGET.sum(1) + TARGET[:, 8]
 
 
 def context(match: int) -> list[int]:
@@ -32,29 +34,30 @@ def verified(match: int, bias: str | None = None, **changes: Any) -> dict[str, A
     both agree was certain.
     """
     from vllm.v1.worker.gpu.spec_decode.dflash2.lookup import LookupDrafter
-    from vllm.v1.worker.gpu.spec_decode.dflash2.speculator import CandidateSampler
     from vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils import rejection_sample
 
     history, made = context(match), config(**changes)
-    states = States(REQUESTS, 64)
-    for index in range(REQUESTS):
+    generator = torch.Generator().manual_seed(5)
+    drawn = [
+        CANDIDATES[at][row.multinomial(REQUESTS, True, generator=generator)] for at, row in enumerate(DRAFTED_FROM)
+    ]
+    before = torch.stack([*drawn, torch.zeros(REQUESTS, dtype=torch.int64)], 1)
+    # What is proposed depends on the draws and on nothing else here: once for each that occurred.
+    distinct, which = before.unique(dim=0, return_inverse=True)
+    rows = list(range(len(distinct)))
+    states = States(len(distinct), 64)
+    for index in rows:
         states.add(index, history)
     drafter = LookupDrafter(states, made, BLOCK, WIDTH)
-    walk = CandidateSampler(REQUESTS, BLOCK, TOP_K, torch.device("cpu"), cache_steps=WIDTH)
-    logits = torch.full((REQUESTS, WIDTH, VOCAB), -float("inf"))
-    drafts = torch.zeros(REQUESTS, WIDTH, dtype=torch.int64)
-    indices = torch.arange(REQUESTS, dtype=torch.int32)
-    temperature, seeds = torch.full((REQUESTS,), TEMPERATURE), torch.arange(REQUESTS) * 7919 + 3
-    ids = torch.tensor([[2, 5, 0, 7], [1, 2, 3, 9]]).expand(REQUESTS, BLOCK, TOP_K)
-    scores = randn(BLOCK, TOP_K, TOP_K, seed=4).expand(REQUESTS, BLOCK, TOP_K, TOP_K)
-    rows = mapping(indices.tolist(), BLOCK)
-    position = len(history)
-    sample_pos = (position + torch.arange(BLOCK)).repeat(REQUESTS)
-    walk.sample(ids, scores, REQUESTS, sample_pos, rows, temperature, seeds, drafts, logits, False)
-    before, drawn_from = drafts.clone(), logits.clone()
-    drafter.copy_new_prompts(np.arange(REQUESTS))
+    logits = torch.full((len(distinct), WIDTH, VOCAB), -float("inf"))
+    logits[:, torch.arange(BLOCK)[:, None], CANDIDATES] = DRAFTED_FROM.log() * TEMPERATURE
+    cached = torch.zeros(len(distinct), WIDTH, 4, dtype=torch.int64)
+    cached[:, :BLOCK] = CANDIDATES
+    drafts, drawn_from = distinct.clone(), logits.clone()
+    drafter.copy_new_prompts(np.array(rows))
     with cut_up(64, 1):
-        drafter.propose(REQUESTS, rows, drafts, logits, walk.cached_candidate_ids)
+        drafter.propose(len(distinct), mapping(rows, BLOCK), drafts, logits, cached)
+    drafts, logits, drawn_from = drafts[which], logits[which], drawn_from[which]
     if bias == "drafter's":
         logits[:, :BLOCK] = drawn_from[:, :BLOCK]
     if bias == "certain":
@@ -62,24 +65,23 @@ def verified(match: int, bias: str | None = None, **changes: Any) -> dict[str, A
         logits[same, 0] = -float("inf")
         logits[same, 0, 2] = 0.0
 
-    target = randn(WIDTH + 1, VOCAB, seed=6) * 1.5 / TEMPERATURE
-    every = torch.arange(REQUESTS).repeat_interleave(WIDTH + 1)
+    every = torch.arange(REQUESTS)
     out, count = rejection_sample(
-        target.repeat(REQUESTS, 1),
+        TARGET.log().repeat(REQUESTS, 1),
         logits,
         torch.cat([torch.zeros(REQUESTS, 1, dtype=torch.int64), drafts], 1).flatten(),
         torch.arange(REQUESTS + 1, dtype=torch.int32) * (WIDTH + 1),
-        (position - 1 + torch.arange(WIDTH + 1)).repeat(REQUESTS),
-        indices,
+        (len(history) - 1 + torch.arange(WIDTH + 1)).repeat(REQUESTS),
         every.to(torch.int32),
+        every.repeat_interleave(WIDTH + 1).to(torch.int32),
         torch.arange(WIDTH + 1, dtype=torch.int32).repeat(REQUESTS),
-        temperature,
-        seeds,
+        torch.full((REQUESTS,), TEMPERATURE),
+        every * 7919 + 3,
         WIDTH,
     )
     emitted = [torch.bincount(out[count > at, at].long(), minlength=VOCAB) for at in range(WIDTH + 1)]
     changed = (drafts != before)[:, :BLOCK].any(1).sum()
-    return {"emitted": torch.stack(emitted), "target": target, "changed": changed, "drafts": drafts, "before": before}
+    return {"emitted": torch.stack(emitted), "changed": changed, "drafts": drafts, "before": before}
 
 
 def collect(patched: bool) -> dict[str, Any]:

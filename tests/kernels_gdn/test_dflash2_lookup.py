@@ -8,6 +8,7 @@ import pytest
 import torch
 from chance import pearson
 from lookup_cases import histories
+from lookup_chance_cases import REQUESTS, TARGET
 from lookup_oracle import Rules, fuse, search
 
 
@@ -77,22 +78,20 @@ def test_finite_draft_logits_are_those_of_the_cached_candidates(seen: dict[str, 
 
 def likely(found: dict[str, Any]) -> list[float]:
     """For each position, how likely what was emitted there is under the target's distribution."""
-    return [
-        pearson(counts, row.double().softmax(-1)) for counts, row in zip(found["emitted"], found["target"], strict=True)
-    ]
+    return [pearson(counts, row.double()) for counts, row in zip(found["emitted"], TARGET, strict=True)]
 
 
 @pytest.mark.parametrize("case", ["strong", "agreed", "no match"])
 def test_what_is_emitted_has_the_targets_distribution(chance: dict[str, Any], case: str) -> None:
     found = chance[case]
-    assert found["emitted"][0].sum() == 500 and found["emitted"][1].sum() > 50
+    assert found["emitted"][0].sum() == REQUESTS and found["emitted"][1].sum() > 50
     assert min(likely(found)) > 1e-4
 
 
 def test_the_cases_are_what_they_say(chance: dict[str, Any]) -> None:
     assert (chance["strong"]["drafts"] == torch.tensor([2, 1, 3])).all()
     agreed, drew = chance["agreed"], chance["agreed"]["before"][:, 0] == 2
-    assert 100 < drew.sum() < 400
+    assert 80 < drew.sum() < 160
     assert (agreed["drafts"][drew] == torch.tensor([2, 1, 3])).all()
     assert torch.equal(agreed["drafts"][~drew, :2], agreed["before"][~drew, :2])
     assert not agreed["drafts"][~drew & (agreed["before"][:, :2] != torch.tensor([2, 1])).any(1), 2].any()
