@@ -60,6 +60,7 @@ def states_of(rows: list[list[int]], pinned: bool) -> Any:
     return types.SimpleNamespace(
         buffer=buffer,
         max_num_reqs=len(rows),
+        vocab_size=248320,
         max_model_len=ids.shape[1],
         device=torch.device("cuda"),
         generation=np.ones(len(rows), dtype=np.int64),

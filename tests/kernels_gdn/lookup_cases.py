@@ -42,6 +42,7 @@ class States:
 
     def __init__(self, number: int = STATES, length: int = LENGTH, device: str = "cpu"):
         self.max_num_reqs, self.max_model_len, self.device = number, length, torch.device(device)
+        self.vocab_size = 1 << 30
         self.generation = np.zeros(number, dtype=np.int64)
         self.prefill_len = types.SimpleNamespace(np=np.zeros(number, dtype=np.int32))
         self.all_token_ids = types.SimpleNamespace(
@@ -233,8 +234,42 @@ def kept_distributions() -> dict[str, Any]:
     return {"finite entries are the cached ones": finite, "used": used, "used ones have one token": one}
 
 
+def outside() -> dict[str, Any]:
+    """A match followed by a token the drafter's vocabulary does not have: with draft logits, and without."""
+    from vllm.v1.worker.gpu.spec_decode.dflash2.lookup import LookupDrafter
+
+    vocab, found = 12, {}
+    for name, token in {"beyond": 500, "the first beyond": vocab, "negative": -1}.items():
+        states = States(1, 100)
+        states.vocab_size = vocab
+        states.add(0, [1, 2, 3, 4, 5, 6, 7, token, 9, 10, *range(20, 40), 1, 2, 3, 4, 5, 6])
+        # What lies behind a row of logits must stay as it is.
+        wide, drafts = torch.full((1, 5, 600), 7.0), torch.full((1, 5), 8, dtype=torch.int64)
+        wide[..., :vocab] = -float("inf")
+        cached = torch.zeros(1, 5, 4, dtype=torch.int64)
+        for logits in (wide[..., :vocab], None):
+            drafter = LookupDrafter(states, config(), 3, 5)
+            drafter.copy_new_prompts(np.array([0]))
+            drafts.fill_(8)
+            with cut_up(32, 2):
+                drafter.propose(1, mapping([0], 3), drafts, logits, cached)
+            found[f"{name}, {'no ' if logits is None else ''}logits"] = {
+                "drafts": drafts[0].tolist(),
+                "behind": bool((wide[..., vocab:] == 7).all()),
+                "wanted": int(drafter.take_long[0]),
+                "length": int(drafter.match_len[0]),
+            }
+    return found
+
+
 def collect(patched: bool) -> dict[str, Any]:
     """All of it; a pristine tree has none of it."""
     if not patched:
         return {}
-    return {"searched": searched(), "fused": fused(), "steps": steps(), "kept": kept_distributions()}
+    return {
+        "searched": searched(),
+        "fused": fused(),
+        "steps": steps(),
+        "kept": kept_distributions(),
+        "outside": outside(),
+    }

@@ -76,6 +76,12 @@ def test_finite_draft_logits_are_those_of_the_cached_candidates(seen: dict[str, 
     assert kept["finite entries are the cached ones"] and kept["used ones have one token"] and kept["used"] > 30
 
 
+def test_what_is_not_in_the_vocabulary_ends_the_proposal(seen: dict[str, Any]) -> None:
+    assert len(seen["outside"]) == 6
+    for name, found in seen["outside"].items():
+        assert found == {"drafts": [7, 8, 8, 0, 0], "behind": True, "wanted": 0, "length": 6}, name
+
+
 def likely(found: dict[str, Any]) -> list[float]:
     """For each position, how likely what was emitted there is under the target's distribution."""
     return [pearson(counts, row.double()) for counts, row in zip(found["emitted"], TARGET, strict=True)]
