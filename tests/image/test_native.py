@@ -179,7 +179,8 @@ def test_the_configuration_says_what_the_image_is(shop: Shop) -> None:
     own = config["config"]
     assert own["Entrypoint"] == ["patchforge", "serve"]
     assert own["User"] == "65532:65532"
-    assert own["Healthcheck"]["Test"] == ["CMD", "patchforge", "verify", "--quiet"]
+    assert own["Healthcheck"]["Test"] == ["CMD", "patchforge", "health", "--quiet"]
+    assert own["Healthcheck"]["StartPeriod"] == 900 * 10**9
     assert "LANG=C.UTF-8" in own["Env"]
     assert next(e for e in own["Env"] if e.startswith("PATH=")).startswith("PATH=/opt/patchforge/bin:/opt/engine/bin:")
     assert own["Labels"]["io.patchforge.dirty"] == "false"
