@@ -56,6 +56,8 @@ def rooted(image: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roo
     code = "import sys; sys.path.insert(0, '/models'); import tiny, pathlib; tiny.main(pathlib.Path('/models/made'))"
     done = made.run("python", "-c", code, user="0:0", writable=True)
     assert done.returncode == 0, done.stderr[-3000:]
+    for path in models.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)  # weights are saved for their owner alone
     yield made
     subprocess.run(["buildah", "rm", name], check=False, capture_output=True)
 
