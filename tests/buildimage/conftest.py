@@ -36,7 +36,8 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lacking("debootstrap needs root")
     top = tmp_path_factory.mktemp("debian")
     root = top / "root"
-    include = "--include=python3,python3-venv,ca-certificates"
+    # The headers too, as python's own images have them: torch compiles against them at the first sampled token.
+    include = "--include=python3,python3-dev,python3-venv,ca-certificates"
     command = ["debootstrap", "--variant=minbase", include, "bookworm", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
