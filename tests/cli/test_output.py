@@ -66,6 +66,15 @@ def test_a_locale_that_has_no_name_for_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_asked_to_end_says_so_and_leaves_nothing_half_done(tmp_path: Path, number: int) -> None:
+    # A job in the background is started with ^C ignored, and would hand that on.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        asked_to_end(tmp_path, number)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def asked_to_end(tmp_path: Path, number: int) -> None:
     words = bare(tmp_path, "f", 150)
     old = {p.name: p.read_bytes() for p in (tmp_path / "t").iterdir()}
     asked = 0

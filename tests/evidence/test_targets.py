@@ -89,7 +89,7 @@ def test_a_wheel_and_the_repository_with_its_history(demo: Demo, upstream: Upstr
     [
         ("{up}@nothing", "has no commit 'nothing'"),
         ("{up}@--all", "has no commit '--all'"),
-        ("{tmp}@v1.0", "is not a version"),
+        ("{tmp}@v1.0", "is no release: there is no such directory"),
         ("{tmp}/empty", "holds no file of the tree"),
     ],
 )

@@ -34,7 +34,9 @@ def release(demo: Demo, tmp_path: Path, core: bytes = CORE, text: bytes = TEXT, 
 
 
 def files(demo: Demo) -> dict[str, bytes]:
-    return {p.relative_to(demo.root).as_posix(): p.read_bytes() for p in demo.root.rglob("*") if p.is_file()}
+    """The project's; what is proposed lies beside them, under build/."""
+    every = {p.relative_to(demo.root).as_posix(): p.read_bytes() for p in demo.root.rglob("*") if p.is_file()}
+    return {path: data for path, data in every.items() if not path.startswith("build/")}
 
 
 def prepared(demo: Demo) -> None:

@@ -13,8 +13,10 @@ from functools import lru_cache
 
 _GOES_ON = re.compile(rb"[ \t\x0c#)\]}]|\Z|(?:else|elif|except|finally)\b")
 """How a line begins that cannot be the first one of a statement at the top level."""
-_WHOLE = re.compile(rb"\xef\xbb\xbf|.*?coding[:=]|.*?\n.*?coding[:=]")
+_WHOLE = re.compile(rb".*?coding[:=]|.*?\n.*?coding[:=]")
 """Files with an encoding of their own, or perhaps one: cut apart, their parts would lose it."""
+_ODD = (b"\r", b"\0", b"\xef\xbb\xbf")
+"""What means something else at the beginning of a file, or of a line: another newline, an error, a byte order mark."""
 _TRIES = 100
 
 
@@ -30,7 +32,8 @@ class Part:
 
 def parts(lines: list[bytes]) -> list[Part] | None:
     """The statements of a file, given as the pieces between its newlines; ``None`` when it is not Python this Python reads."""
-    if b"\r" in (joined := b"\n".join(lines)) or b"\0" in joined or _WHOLE.match(joined):
+    joined = b"\n".join(lines)
+    if any(odd in joined for odd in _ODD) or _WHOLE.match(joined):
         tree = _tree(joined)
         return None if tree is None else [Part(0, tuple(lines), tree)]
     starts = [number for number, line in enumerate(lines) if not _GOES_ON.match(line)]

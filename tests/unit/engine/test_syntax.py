@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from patchforge.engine.syntax import parts
@@ -71,6 +71,7 @@ def test_the_standard_library(path: Path) -> None:
     assert check(path.read_bytes()) > 1
 
 
+@example(["x = 1", "\ufeffx"], "\n")
 @given(st.lists(st.sampled_from(PIECES), max_size=9), st.sampled_from(["\n", "\n\n", "\r\n"]))
 def test_whatever_stands_together(pieces: list[str], end: str) -> None:
     check((end.join(pieces) + end).encode())
