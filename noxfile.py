@@ -8,7 +8,18 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "series", "kernels_gdn", "kernels", "engine"]
+nox.options.sessions = [
+    "lint",
+    "types",
+    "tests",
+    "docs",
+    "wheel",
+    "series",
+    "kernels_gdn",
+    "kernels",
+    "engine",
+    "image",
+]
 nox.options.error_on_missing_interpreters = True
 nox.options.reuse_existing_virtualenvs = True
 nox.needs_version = ">=2024.10.9"
@@ -117,3 +128,10 @@ def engine(session: nox.Session) -> None:
         "PATH": os.environ["PATH"],
     }
     session.run("pytest", "-q", "tests/engine", *session.posargs, env=env)
+
+
+@nox.session
+def image(session: nox.Session) -> None:
+    """Real images: built by buildah on a Debian root, run, asked for tokens, stopped; looked at by skopeo and umoci."""
+    install(session, "image")
+    session.run("pytest", "-q", "tests/buildimage", *session.posargs)

@@ -19,6 +19,7 @@ from patchforge.tree.target import open_installed
 from trees import snapshot
 
 Hook = Callable[[str], None]
+SCHEMA = Schema(resources.schema_hash(), resources.schema)
 HEADER = """Why.
 
 Kind: local
@@ -135,9 +136,8 @@ class Place:
         series = load_series(find_project(self.project), None)
         installed = in_directory(self.site, ["demo"], "demo")
         assert installed is not None
-        schema = Schema(resources.schema_hash(), resources.schema)
         with open_installed(installed, "demo", True, say, hook) as target:
-            return apply_series(series, target, schema, ApplyOptions())
+            return apply_series(series, target, SCHEMA, ApplyOptions())
 
     def revert(self, hook: Hook | None = None) -> Reverted:
         installed = in_directory(self.site, ["demo"], "demo")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
+def lacking(what: str) -> NoReturn:
+    """Skip the test and say why; where ``PATCHFORGE_IMAGE_TOOLS`` is ``required``, as in .ci/run, fail it."""
+    if os.environ.get("PATCHFORGE_IMAGE_TOOLS") == "required":
+        pytest.fail(what, pytrace=False)
+    pytest.skip(what)
+
+
 def needs(*programs: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+            lacking(f"{program} is not installed")
 
 
 def patchforge(*words: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import ROOT, Containers, needs
+from builders import ROOT, Containers, lacking, needs
 from stubs import Layout, installed_tar
 
 
@@ -33,14 +33,15 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A minimal Debian with Python as an OCI layout."""
     needs("debootstrap", "buildah", "skopeo", "tar")
     if os.geteuid() != 0:
-        pytest.skip("debootstrap needs root")
+        lacking("debootstrap needs root")
     top = tmp_path_factory.mktemp("debian")
     root = top / "root"
-    include = "--include=python3,python3-venv,ca-certificates"
+    # The headers too, as python's own images have them: torch compiles against them at the first sampled token.
+    include = "--include=python3,python3-dev,python3-venv,ca-certificates"
     command = ["debootstrap", "--variant=minbase", include, "bookworm", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"debootstrap could not make a base: {done.stdout[-300:]}")
+        lacking(f"debootstrap could not make a base: {done.stdout[-300:]}")
     shutil.rmtree(root / "var/cache/apt/archives")
     tar = ["tar", "--sort=name", "--numeric-owner", "--exclude=./dev/*", "-C", str(root), "-cf", "-", "."]
     Layout(top / "debian").image([subprocess.run(tar, check=True, capture_output=True).stdout])

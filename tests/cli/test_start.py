@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import forked
 from patchforge import __version__, cli
 
 
@@ -36,7 +37,7 @@ def test_help_lists_every_command() -> None:
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    done = start(name, "--help")
+    done = forked.run([name, "--help"], os.environ)
     assert done.returncode == 0
     assert "--format" in done.stdout
 

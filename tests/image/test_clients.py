@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shop import Shop
+from shop import SITE, Shop
+from stubs import Layout, member, tar_of
 
 from patchforge.cli import building
 from patchforge.errors import Refused
@@ -53,13 +56,49 @@ def test_the_words_for_each_client(tmp_path: Path) -> None:
 
 
 def test_an_image_by_a_client(shop: Shop, path: Path, tmp_path: Path) -> None:
-    fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=shop.base))
+    native = shop.build("--out", str(tmp_path / "native"))
+    assert native.status == 0, native.out
+    fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=tmp_path / "native/layout"))
     done = shop.run("build-image", "--backend", "buildx", "--format", "json")
     assert done.status == 0, done.out
-    assert done.json["digest"] in shop.pin.read_text()
+    assert done.json["digest"] == native.json["digest"]
     assert (shop.out / "image.digest").read_text().strip() == done.json["digest"]
     manifest = (shop.out / "kubernetes/deployment.yaml").read_text()
     assert f'image: "localhost/demo-patched@{done.json["digest"]}"' in manifest
+
+
+def test_a_client_that_left_the_patches_out_is_found_out(shop: Shop, path: Path, tmp_path: Path) -> None:
+    fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=shop.base))
+    done = shop.run("build-image", "--backend", "buildx", "--format", "json")
+    (problem,) = done.json["problems"]
+    assert (done.status, problem["reason"]) == (1, "tree-mismatch")
+    assert "demo/core.py" in problem["message"]
+    assert not shop.out.exists()
+
+
+@pytest.mark.parametrize("layer", ["over it", "deleted again", "made again"])
+def test_a_layer_over_the_patches_counts(shop: Shop, path: Path, tmp_path: Path, layer: str) -> None:
+    """What the topmost layer says of a file is what a container has."""
+    assert shop.build("--out", str(tmp_path / "native")).status == 0
+    tars = [gzip.decompress(data) for data in layers(tmp_path / "native/layout")]
+    changed = {
+        "over it": member(f"{SITE}/demo/core.py", b"other"),
+        "deleted again": member(f"{SITE}/demo/.wh.extra.py"),
+        "made again": member(f"{SITE}/demo/gone/old.py", b"OLD = 1\n"),
+    }
+    Layout(tmp_path / "changed").image([*tars, tar_of([changed[layer]])])
+    fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=tmp_path / "changed"))
+    done = shop.run("build-image", "--backend", "buildx", "--format", "json")
+    assert done.json["problems"][0]["reason"] == "tree-mismatch"
+    name = {"over it": "core.py", "deleted again": "extra.py", "made again": "gone/old.py"}[layer]
+    assert f"demo/{name}" in done.json["problems"][0]["message"]
+
+
+def layers(layout: Path) -> list[bytes]:
+    blobs = layout / "blobs/sha256"
+    index = json.loads((layout / "index.json").read_text())
+    manifest = json.loads((blobs / index["manifests"][0]["digest"][7:]).read_text())
+    return [(blobs / layer["digest"][7:]).read_bytes() for layer in manifest["layers"]]
 
 
 def test_a_client_that_fails_is_quoted_without_credentials(shop: Shop, path: Path) -> None:

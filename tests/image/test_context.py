@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -13,18 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
+from place import BIG, KEY, everything, installed, shipped
 from shop import Shop
+from validation import compose, kubernetes, lint_dockerfile
 
 from patchforge.image import tool
-
-PROGRAMS = Path(sys.executable).parent
-
-
-def program(name: str) -> str:
-    found = PROGRAMS / name
-    if not found.is_file():
-        pytest.skip(f"{name} is not installed")
-    return str(found)
+from patchforge.serving.configuration import Configuration
+from patchforge.serving.resolve import resolve
+from patchforge.serving.secret import Secret
 
 
 @pytest.fixture
@@ -83,7 +78,11 @@ def test_the_rules_of_the_dockerfile(context: Path) -> None:
     assert "COPY . " not in text
     assert 'ENTRYPOINT ["patchforge", "serve"]' in text
     assert "\nUSER 65532:65532\n" in text
-    assert 'HEALTHCHECK --interval=30s --timeout=10s --retries=3 CMD ["patchforge", "verify", "--quiet"]' in text
+    check = next(line for line in text.replace(" \\\n", " ").splitlines() if line.startswith("HEALTHCHECK "))
+    assert re.split(r" +CMD ", check) == [
+        "HEALTHCHECK --start-period=900s --interval=30s --timeout=10s --retries=3",
+        '["patchforge", "health", "--quiet"]',
+    ]
     assert 'WORDS="two words"' in text
 
 
@@ -114,17 +113,7 @@ def test_it_is_the_same_in_another_place(context: Path, shop: Shop, tmp_path: Pa
 
 
 def test_hadolint(context: Path) -> None:
-    done = subprocess.run(
-        [program("hadolint"), str(context / "Dockerfile")], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def compose(context: Path, *words: str) -> Any:
-    command = [program("docker-compose"), "--project-directory", str(context), "-f", str(context / "compose.yaml")]
-    done = subprocess.run([*command, *words, "config", "--format", "json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    lint_dockerfile(context)
 
 
 def test_compose(context: Path) -> None:
@@ -137,8 +126,47 @@ def test_compose(context: Path) -> None:
         assert "VLLM_API_KEY" not in service["environment"]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
+        assert service["healthcheck"]["test"] == ["CMD", "patchforge", "health", "--quiet"]
+        assert service["healthcheck"]["start_period"] == "15m0s"
+    assert compose(context)["services"] == {}, "nothing starts without a profile"
+
+
+def test_the_example_of_settings(context: Path) -> None:
+    """As it is, and with everything in it switched on: every name is a knob, or one of compose's own."""
+    text = (context / ".env.example").read_text()
     shutil.copy(context / ".env.example", context / ".env")
-    assert compose(context, "--profile", "single")["services"]["single"]["environment"]["PORT"] == "18020"
+    service = compose(context, "--profile", "single")["services"]["single"]
+    assert service["environment"]["PORT"] == "18020"
+    assert "VLLM_API_KEY" not in service["environment"]
+    accepted("single", {k: v for k, v in service["environment"].items() if v})
+    spoken_of = set(re.findall(r"^#?([A-Z_]+)=", text, re.MULTILINE))
+    assert {
+        "MODELS_DIR",
+        "MODEL",
+        "DRAFTER",
+        "HOST",
+        "PORT",
+        "VLLM_API_KEY",
+        "GPU_COUNT",
+        "SHM_SIZE",
+        "EXTRA_ARGS",
+    } <= spoken_of
+    own = set(re.findall(r"\$\{([A-Z_]+)", (context / "compose.yaml").read_text()))
+    assert spoken_of - own <= {knob.name for knob in shipped().knobs} | {"VLLM_API_KEY"}
+    (context / ".env").write_text(
+        re.sub(r"^#(?=[A-Z_]+=)", "", text, flags=re.MULTILINE).replace("_KEY=", "_KEY=" + KEY)
+    )
+    service = compose(context, "--profile", "single")["services"]["single"]
+    made = accepted("single", {k: v for k, v in service["environment"].items() if v})
+    assert made.key == Secret(KEY)
+
+
+def accepted(mode: str, env: dict[str, str]) -> Configuration:
+    """The configuration the engine of the pin would be started with; an error when the start would be refused."""
+    have = installed(everything(shipped()), variables=frozenset({"VLLM_API_KEY"}))
+    made = resolve(shipped(), mode, env, [], have, BIG)
+    assert made.obstacles == ()
+    return made
 
 
 def test_the_cpu_flavour_asks_for_no_gpu(shop: Shop) -> None:
@@ -153,27 +181,39 @@ def test_the_cpu_flavour_asks_for_no_gpu(shop: Shop) -> None:
 
 
 def test_kubernetes(context: Path) -> None:
-    validate = pytest.importorskip("kubernetes_validate")
-    documents = list(yaml.safe_load_all((context / "kubernetes/deployment.yaml").read_text()))
+    documents, group = kubernetes(context)
     assert [d["kind"] for d in documents] == ["Deployment", "Service"]
-    for document in documents:
-        validate.validate(document, validate.latest_version(), strict=True)
-    (group,) = yaml.safe_load_all((context / "kubernetes/leaderworkerset.yaml").read_text())
     assert (group["kind"], group["apiVersion"]) == ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1")
     assert group["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "serving"
     templates = group["spec"]["leaderWorkerTemplate"]
     for role in ("leaderTemplate", "workerTemplate"):
-        # The pod below is a pod like any other: check it as one.
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", **templates[role]["metadata"]}}
-        validate.validate({**pod, "spec": templates[role]["spec"]}, validate.latest_version(), strict=True)
         (container,) = templates[role]["spec"]["containers"]
-        extra = next(e["value"] for e in container["env"] if e["name"] == "EXTRA_ARGS")
-        assert ("--headless" in extra) == (role == "workerTemplate")
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        # As the controller starts the pods of a group of two.
+        worker = role == "workerTemplate"
+        given = {"LWS_GROUP_SIZE": "2", "LWS_WORKER_INDEX": str(int(worker)), "LWS_LEADER_ADDRESS": "leader.example"}
+        made = accepted(container["args"][0], pod_environment(container, given))
+        assert ("--headless" in made.argv) == worker
+        for flag, value in (("--nnodes", "2"), ("--node-rank", str(int(worker))), ("--master-addr", "leader.example")):
+            assert made.argv[made.argv.index(flag) + 1] == value
+        assert made.argv[made.argv.index("--tensor-parallel-size") + 1] == "2"
     pod = documents[0]["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     key = next(e for e in pod["containers"][0]["env"] if e["name"] == "VLLM_API_KEY")
     assert "value" not in key
+    accepted(pod["containers"][0]["args"][0], pod_environment(pod["containers"][0], {}))
+    # Addresses of services would be taken for settings of the engine.
+    for spec in (pod, templates["leaderTemplate"]["spec"], templates["workerTemplate"]["spec"]):
+        assert spec["enableServiceLinks"] is False
+
+
+def pod_environment(container: dict[str, Any], outer: dict[str, str]) -> dict[str, str]:
+    """What a container sees: ``$(NAME)`` of variables before it filled in, secrets as some key."""
+    env = dict(outer)
+    for entry in container["env"]:
+        value = entry.get("value", KEY)
+        env[entry["name"]] = re.sub(r"\$\(([A-Z_]+)\)", lambda match: env[match[1]], value)
+    return env
 
 
 def test_the_wheel_of_patchforge_installs_and_runs(context: Path, tmp_path: Path) -> None:

@@ -61,6 +61,19 @@ def test_a_stale_lock_is_found_and_written(shop: Shop, uv: Path) -> None:
     assert asked[asked.index("--python-platform") + 1] == "x86_64-manylinux_2_28"
 
 
+def test_what_is_left_out_is_said_to_uv_and_part_of_the_inputs(shop: Shop, uv: Path) -> None:
+    (uv / "answer").write_text(body(shop.demo.series / "image/default.txt"))
+    shop.edit_pin('python = "3.12"', 'python = "3.12"\nomit = ["dep", "other-dep"]')
+    assert shop.run("lock", "--image", "--check").status == 1
+    assert shop.run("lock", "--image").status == 0
+    asked = (uv / "seen").read_text().split("\n")
+    assert [asked[n + 1] for n, word in enumerate(asked) if word == "--no-emit-package"] == ["dep", "other-dep"]
+    assert ": demo==1.0, without dep, other-dep\n" in (shop.demo.series / "image/default.txt").read_text()
+    assert shop.run("lock", "--image", "--check").status == 0
+    shop.edit_pin('"other-dep"', '"--index-url"')
+    assert shop.run("lock", "--image", "--check", "--format", "json").json["problems"][0]["reason"] == "pin"
+
+
 def test_a_lock_without_the_pinned_wheel_is_not_written(shop: Shop, uv: Path) -> None:
     path = shop.demo.series / "image/default.txt"
     before = path.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -179,7 +180,8 @@ def test_the_configuration_says_what_the_image_is(shop: Shop) -> None:
     own = config["config"]
     assert own["Entrypoint"] == ["patchforge", "serve"]
     assert own["User"] == "65532:65532"
-    assert own["Healthcheck"]["Test"] == ["CMD", "patchforge", "verify", "--quiet"]
+    assert own["Healthcheck"]["Test"] == ["CMD", "patchforge", "health", "--quiet"]
+    assert own["Healthcheck"]["StartPeriod"] == 900 * 10**9
     assert "LANG=C.UTF-8" in own["Env"]
     assert next(e for e in own["Env"] if e.startswith("PATH=")).startswith("PATH=/opt/patchforge/bin:/opt/engine/bin:")
     assert own["Labels"]["io.patchforge.dirty"] == "false"
@@ -263,6 +265,36 @@ def test_bytecode_is_checked_and_names_the_path_in_the_image(shop: Shop) -> None
     assert data[4:8] == b"\3\0\0\0"
     assert marshal.loads(data[16:]).co_filename == f"/{site}/demo/core.py"
     assert shop.build("--check").json["digest"] == first.json["digest"]
+
+
+def holding(top: Path, needle: bytes) -> list[str]:
+    """The files below ``top`` that hold ``needle``, layers unpacked."""
+    found = []
+    for path in top.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            if needle in (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data):
+                found.append(path.relative_to(top).as_posix())
+    return found
+
+
+@pytest.mark.parametrize("backend", ["oci", "context"])
+def test_the_builders_key_is_nowhere(shop: Shop, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """Neither the one in the environment nor the one in a settings file of the project."""
+    keys = ("0123456789feedfacecafe00", "00cafefacefeed9876543210")
+    monkeypatch.setenv("VLLM_API_KEY", keys[0])
+    for place in (shop.root, shop.demo.series, shop.demo.patches):
+        (place / ".env").write_text(f"VLLM_API_KEY={keys[1]}\n")
+    base = ("--base", str(shop.base)) if backend == "oci" else ()
+    done = shop.run("build-image", "--backend", backend, *base)
+    assert done.status == 0, done.err
+    for key in keys:
+        assert key not in done.out + done.err
+        assert holding(shop.out, key.encode()) == []
+    # The same look finds what is there: a line of the patched module in a layer, of the patch in a context.
+    line = b"\n        self.starts = 1\n        return" if backend == "oci" else b"\n+        self.starts = 1\n"
+    (place,) = (path for path in holding(shop.out, line) if not path.endswith(".json"))
+    assert place.startswith("layout/blobs/sha256/" if backend == "oci" else "context/project/patches/")
 
 
 def test_the_base_is_not_changed(shop: Shop) -> None:

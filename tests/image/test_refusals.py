@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shop import SITE, Shop, make_wheel
 from stubs import Layout, folder, installed_tar, member, tar_of
+
+from patchforge.image.layer import Entry
 
 Change = Callable[[Shop], object]
 
@@ -240,14 +246,47 @@ def test_a_patch_that_does_not_land(shop: Shop) -> None:
     old = read_lock(shop.demo.series / "lock.toml", "x")
     assert old is not None
     series = load_series(find_project(shop.root), None)
-    from dataclasses import replace
-
     sha = hashlib.sha256(patch.read_bytes()).hexdigest()
     patches = tuple(replace(p, sha256=sha) if p.name == "log" else p for p in old.patches)
     (shop.demo.series / "lock.toml").write_bytes(dump_lock(replace(old, patches=patches, series=series.sha256)))
     shop.commit()
     found = refused(shop)
     assert (found["reason"], found["patch"], found["file"]) == ("context", "log", "patches/demo-1.0/log.patch")
+
+
+@pytest.mark.parametrize("what", ["other bytes", "left out", "kept"])
+def test_a_layer_that_is_not_what_the_lock_says(shop: Shop, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """The layer as written is read back: a bug in what writes it ends here."""
+    from patchforge.image import native
+    from patchforge.image.layer import make_layer
+
+    original = native.patch_layer
+
+    def wrong(*words: Any) -> Any:
+        layer, done = original(*words)
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(layer.blob))) as archive:
+            entries = [as_entry(archive, info) for info in archive]
+        if what == "other bytes":
+            entries = [replace(e, data=e.data + b"#") if e.path.endswith("core.py") else e for e in entries]
+        elif what == "left out":
+            entries = [e for e in entries if not e.path.endswith("extra.py")]
+        else:
+            entries = [e for e in entries if not e.path.endswith("gone")]
+        return make_layer("patches", entries), done
+
+    monkeypatch.setattr(native, "patch_layer", wrong)
+    found = refused(shop)
+    assert found["reason"] == "tree-mismatch"
+    name = {"other bytes": "core.py", "left out": "extra.py", "kept": "gone/old.py"}[what]
+    assert name in found["message"]
+
+
+def as_entry(archive: tarfile.TarFile, info: tarfile.TarInfo) -> Entry:
+    folder, _, name = info.name.rpartition("/")
+    if name.startswith(".wh."):
+        return Entry(f"{folder}/{name[4:]}", "gone")
+    stream = archive.extractfile(info) if info.isfile() else None
+    return Entry(info.name, "dir" if info.isdir() else "file", stream.read() if stream else b"", info.mode)
 
 
 @pytest.mark.parametrize(

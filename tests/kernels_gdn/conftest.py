@@ -40,31 +40,32 @@ def tree(name: str) -> Path:
     return Path(value)
 
 
-def drive(driver: str, name: str, scratch: Path) -> dict[str, Any]:
+def drive(driver: str, name: str, scratch: Path, *words: str) -> dict[str, Any]:
     import torch
 
     out = scratch / f"{name}.pt"
     env = {**os.environ, **ENVIRONMENT, "PYTHONPATH": f"{tree(name)}:{HERE.parent / 'series' / 'site'}"}
     for variable in [variable for variable in env if variable.startswith("VLLM_") and variable not in ENVIRONMENT]:
         del env[variable]
-    done = subprocess.run(
-        [sys.executable, str(HERE / driver), name, str(out)], env=env, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, str(HERE / driver), name, str(out), *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.fail(f"{driver} on the {name} tree failed:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}", pytrace=False)
     return torch.load(out, weights_only=True)
 
 
 @pytest.fixture(scope="session")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pair]:
-    """Runs a driver of this directory on both trees, once a session."""
-    seen: dict[str, Pair] = {}
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pair]:
+    """Runs a driver of this directory on both trees, once a session, with further words if there are any."""
+    seen: dict[tuple[str, ...], Pair] = {}
 
-    def run(driver: str) -> Pair:
-        if driver not in seen:
+    def run(*command: str) -> Pair:
+        if command not in seen:
+            driver, *words = command
             scratch = tmp_path_factory.mktemp(driver)
             with ThreadPoolExecutor(2) as pool:
-                seen[driver] = Pair(*pool.map(lambda name: drive(driver, name, scratch), ("pristine", "patched")))
-        return seen[driver]
+                each = pool.map(lambda name: drive(driver, name, scratch, *words), ("pristine", "patched"))
+                seen[command] = Pair(*each)
+        return seen[command]
 
     return run

@@ -6,13 +6,13 @@ import base64
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 from patchforge import cli, resources
 from patchforge.serving.document import read_document
 from patchforge.serving.installed import Installed
@@ -54,7 +54,7 @@ diff --git a/core.py b/core.py
 """
 
 SERVER = """\
-#!{python}
+#!{python} -IS
 import json, os, signal, sys, time
 record = {{
     "argv": sys.argv,
@@ -185,19 +185,15 @@ class Place:
         return {**clean, "MODEL": str(self.model), "HOME": str(self.base), **env}
 
     def words(self, *arguments: str) -> list[str]:
-        where = ["--project", str(self.project), "--tree", str(self.site)]
-        return [sys.executable, "-m", "patchforge", "serve", *where, *arguments]
+        """The command line of a process of its own."""
+        return [sys.executable, "-m", "patchforge", *self.command(*arguments)]
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["serve", "--project", str(self.project), "--tree", str(self.site), *arguments]
 
     def serve(self, *arguments: str, **env: str) -> Ran:
-        """Run ``patchforge serve`` as a process; ``record`` is what the fake server wrote, if it came to that."""
+        """Run ``patchforge serve`` in a child; ``record`` is what the fake server wrote, if it came to that."""
         self.record.unlink(missing_ok=True)
-        done = subprocess.run(
-            self.words(*arguments),
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.environment(env),
-            cwd=self.base,
-        )
+        done = forked.run(self.command(*arguments), self.environment(env), self.base)
         record = json.loads(self.record.read_text()) if self.record.exists() else None
         return Ran(done.returncode, done.stdout, done.stderr, record)

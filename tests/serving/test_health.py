@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
 import pytest
+
+import forked
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -41,13 +41,7 @@ def port() -> Iterator[int]:
 
 def health(*words: str, **env: str) -> tuple[int, str, str]:
     clean = {k: v for k, v in os.environ.items() if k not in ("HOST", "PORT")}
-    done = subprocess.run(
-        [sys.executable, "-m", "patchforge", "health", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**clean, **env},
-    )
+    done = forked.run(["health", *words], {**clean, **env})
     return done.returncode, done.stdout, done.stderr
 
 

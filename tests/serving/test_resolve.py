@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from place import BIG, KEY, everything, installed
 
 from patchforge.errors import InputError, ManyProblems
+from patchforge.series.project import find_project, load_series
 from patchforge.serving.configuration import Configuration
 from patchforge.serving.installed import header_knobs
 from patchforge.serving.machine import Machine
@@ -48,6 +50,8 @@ def flags(configuration: Configuration) -> dict[str, str | None]:
             found[name] = word
     return found
 
+
+SERIES = frozenset(patch.name for patch in load_series(find_project(Path(__file__).parents[2]), None).patches)
 
 # What the contract says of each mode.
 CONTRACT: dict[str, dict[str, Any]] = {
@@ -327,6 +331,36 @@ def test_what_a_missing_patch_means(table: Table) -> None:
         resolve(table, "single", {"SPEC_ATTN": "1"}, [], bare, BIG)
     assert [p.reason for p in caught.value.problems] == ["patch"]
     assert resolve(table, "single", {"SPEC_ATTN": "0"}, [], bare, BIG).argv == single.argv
+
+
+def test_the_shipped_series_serves_each_mode_or_says_what_does(table: Table) -> None:
+    """With the patches there are: what a refusal says to do instead starts."""
+    have = replace(installed(SERIES), variables=VARIABLES)
+
+    def obstacles(mode: str, *assigned: str) -> list[tuple[str, str | None]]:
+        made = resolve(table, mode, {}, parse_overrides(assigned), have, BIG)
+        return [(problem.message, problem.hint) for problem in made.obstacles]
+
+    for mode in ("batch", "single", "long"):
+        assert obstacles(mode) == []
+    instead = {
+        "quoting": ("dflash2-lookup-drafting", "serve the mode single without DFLASH_TOKENS, which drafts 7 tokens"),
+        "huge": ("kvarn", "set KV to int4pth and SPEC to off"),
+    }
+    for mode, (patch, hint) in instead.items():
+        found = obstacles(mode)
+        assert [shown for _, shown in found] == ([] if patch in SERIES else [hint])
+        assert all(f"needs the patch {patch}, which the series does not carry" in text for text, _ in found)
+    assert obstacles("single", "DFLASH_TOKENS=7") == []
+    assert obstacles("huge", "KV=int4pth", "SPEC=off") == []
+
+
+def test_verify_attention_stays_off_where_it_is_measured_to_be_slower(table: Table) -> None:
+    for sm, on in ((80, True), (86, True), (89, True), (90, False), (100, False)):
+        made = go(table, "single", machine=replace(BIG, sm=sm))
+        assert (dict(made.env).get("VLLM_SPEC_DECODE_ATTN") == "1") is on, sm
+    made = go(table, "single", "SPEC_ATTN=1", machine=replace(BIG, sm=90))
+    assert dict(made.env)["VLLM_SPEC_DECODE_ATTN"] == "1", "who asks for it gets it"
 
 
 def test_an_open_bind_needs_the_guard_too(table: Table) -> None:

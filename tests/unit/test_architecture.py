@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def level(name: str) -> int:
     return next(number for number, layer in enumerate(LAYERS) if name in layer)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(tree: ast.AST) -> set[str]:
     found = set()
     for node in ast.walk(tree):
@@ -53,7 +59,7 @@ def test_imports_go_up_only(path: Path) -> None:
     mine = package(path)
     if mine in SHARED:
         return
-    for name in imports(ast.parse(path.read_text())):
+    for name in imports(parsed(path)):
         parts = name.split(".")
         if parts[0] != "patchforge" or len(parts) < 2:
             continue
@@ -67,7 +73,7 @@ def test_imports_go_up_only(path: Path) -> None:
 def test_core_never_prints_exits_or_reads_the_environment(path: Path) -> None:
     if package(path) in ("cli", "__main__"):
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Name):
             assert node.id not in ("print", "exit", "quit", "input", "eval", "exec", "breakpoint"), (
                 f"{path.name}: {node.id}"
@@ -84,20 +90,20 @@ def test_core_never_prints_exits_or_reads_the_environment(path: Path) -> None:
 @pytest.mark.parametrize("name", ["diff", "headers"])
 def test_pure_layers_do_no_input_or_output(name: str) -> None:
     for path in (SOURCE / name).glob("*.py"):
-        found = imports(ast.parse(path.read_text()))
+        found = imports(parsed(path))
         assert not found & {"os", "io", "pathlib", "subprocess", "tempfile", "shutil", "socket"}, path.name
 
 
 def test_planning_reads_no_file() -> None:
     for name in ("plan", "place", "scope", "diagnose", "explain", "model"):
-        found = imports(ast.parse((SOURCE / f"engine/{name}.py").read_text()))
+        found = imports(parsed(SOURCE / f"engine/{name}.py"))
         assert not any(f.split(".")[0] in ("os", "pathlib", "subprocess") for f in found), name
         assert not any(f.startswith("patchforge.tree") for f in found), name
 
 
 def test_no_shell_anywhere() -> None:
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.keyword) and node.arg == "shell":
                 assert isinstance(node.value, ast.Constant), path.name
                 assert node.value.value is False, path.name

@@ -16,6 +16,7 @@ from patchforge.image import clients, facts
 from patchforge.image.checks import Inputs, check_inputs
 from patchforge.image.compare import first_difference, first_image_difference
 from patchforge.image.context import build_context
+from patchforge.image.finished import check_image
 from patchforge.image.native import Built, append, open_base
 from patchforge.image.output import LayerLine, context_digest, link_wheels, statements, write_files, write_image_files
 from patchforge.image.staging import staged
@@ -127,6 +128,7 @@ def _once(
         asked.backend, context, layout, name, inputs.image.platform, asked.arguments, asked.pip_conf
     ):
         clients.run(command, os.environ, log)
+    check_image(layout, inputs.image.platform, inputs.series)
     digest, _, layers = write_image_files(work, inputs, asked.backend, name, asked.queue, started, None)
     return digest, layers, None
 

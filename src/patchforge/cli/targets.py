@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,9 @@ def project_of(where: Where) -> Project:
     return project
 
 
+@cache
 def schema() -> Schema:
-    """The header schema that ships with patchforge."""
+    """The header schema that ships with patchforge; one for the process, so that its checker is made once."""
     from patchforge import resources
     from patchforge.series.parsed import Schema
 

@@ -88,6 +88,7 @@ def _values(inputs: Inputs, name: str, queue: str) -> dict[str, Any]:
         "interval": facts.INTERVAL_S,
         "timeout": facts.TIMEOUT_S,
         "retries": facts.RETRIES,
+        "start_period": facts.START_PERIOD_S,
         "health": list(facts.HEALTH),
         "entrypoint": list(facts.ENTRYPOINT),
         "image": name,

@@ -15,8 +15,9 @@ from patchforge.series.parsed import header_of
 
 PREFIX = "io.patchforge"
 ENTRYPOINT = ("patchforge", "serve")
-HEALTH = ("patchforge", "verify", "--quiet")
+HEALTH = ("patchforge", "health", "--quiet")
 INTERVAL_S, TIMEOUT_S, RETRIES = 30, 10, 3
+START_PERIOD_S = 900  # a first start compiles kernels and captures graphs before it answers
 
 
 def created(inputs: Inputs) -> str:
@@ -111,6 +112,7 @@ def start(inputs: Inputs, config: dict[str, Any], engine_bin: str) -> dict[str, 
             "Test": ["CMD", *HEALTH],
             "Interval": INTERVAL_S * second,
             "Timeout": TIMEOUT_S * second,
+            "StartPeriod": START_PERIOD_S * second,
             "Retries": RETRIES,
         },
         "StopSignal": "SIGTERM",

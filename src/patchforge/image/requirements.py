@@ -52,20 +52,23 @@ def engine_inputs(pin: Pin, flavor: Flavor, image: ImagePin) -> tuple[str, ...]:
 
 def inputs_hash(image: ImagePin, needs: tuple[str, ...]) -> str:
     """The identity of what a lock is made from: requirements, Python and platform."""
-    facts = {
+    facts: dict[str, object] = {
         "require": [tool.normalized(need) for need in needs],
         "python": image.minor,
         "platform": image.platform,
         "glibc": image.glibc,
     }
+    if image.omit:
+        facts["omit"] = sorted(image.omit)
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def head(image: ImagePin, needs: tuple[str, ...]) -> str:
     """The first lines of a lock."""
+    without = f", without {', '.join(image.omit)}" if image.omit else ""
     return (
         "# Written by 'patchforge lock --image'; never edit it by hand.\n"
-        f"# For Python {image.minor} on {image.platform} with glibc {image.glibc}: {', '.join(needs)}\n"
+        f"# For Python {image.minor} on {image.platform} with glibc {image.glibc}: {', '.join(needs)}{without}\n"
         f"# inputs: sha256:{inputs_hash(image, needs)}\n"
     )
 

@@ -38,6 +38,7 @@ def resolve(image: ImagePin, needs: tuple[str, ...], environment: Mapping[str, s
             *(uv, "pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"),
             *("--python-version", image.minor, "--python-platform", platform, "--index-strategy", "unsafe-best-match"),
             *("--no-emit-index-url", "--no-emit-find-links", "--only-binary", ":all:"),
+            *(word for name in image.omit for word in ("--no-emit-package", name)),
             *("--output-file", str(target), str(source)),
         ]
         done = subprocess.run(

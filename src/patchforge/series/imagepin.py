@@ -21,7 +21,21 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
 _VALUE = re.compile(r"[ !#%-\[\]-_a-~]*\Z")  # a Dockerfile would expand or end the rest
 _PATH = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9._/-]+\Z")
-KEYS = ("base", "platform", "python", "glibc", "requirements", "tool", "require", "apt", "epoch", "bytecode", "env")
+_PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
+KEYS = (
+    "base",
+    "platform",
+    "python",
+    "glibc",
+    "requirements",
+    "tool",
+    "require",
+    "omit",
+    "apt",
+    "epoch",
+    "bytecode",
+    "env",
+)
 BYTECODE = ("none", "checked-hash")
 
 
@@ -31,8 +45,9 @@ class ImagePin:
 
     ``base`` is ``NAME[:TAG]@sha256:…``; ``python`` and ``glibc`` are the base's, ``requirements`` and ``tool`` the
     locks of the engine and of patchforge itself, relative to the pin's directory; ``require`` what the engine's lock holds
-    besides the distribution; ``apt`` Debian packages as ``NAME=VERSION``; ``epoch`` the image's date in seconds, which no file
-    carries; ``bytecode`` what the patch layer holds of the changed modules.
+    besides the distribution, ``omit`` packages the locks leave out although something asks for them; ``apt`` Debian packages
+    as ``NAME=VERSION``; ``epoch`` the image's date in seconds, which no file carries; ``bytecode`` what the patch layer holds
+    of the changed modules.
     """
 
     flavor: str
@@ -47,6 +62,7 @@ class ImagePin:
     bytecode: str = "none"
     env: Mapping[str, str] = field(default_factory=dict)
     glibc: str = "2.28"
+    omit: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -107,6 +123,7 @@ def _image(name: str, value: Any, flavors: tuple[str, ...], label: str) -> Image
         bytecode,
         _environment(value.get("env", {}), fail),
         text("glibc", "2.28", _GLIBC, "the base's C library, such as 2.28"),
+        _texts(value, "omit", _PACKAGE, "a package's name in small letters, digits and hyphens", fail),
     )
 
 
@@ -143,7 +160,11 @@ def dump_image(image: ImagePin) -> dict[str, Any]:
     """The table as ``pin.toml`` holds it."""
     out: dict[str, Any] = {"base": image.base, "platform": image.platform, "python": image.python, "glibc": image.glibc}
     out |= {"requirements": image.requirements, "tool": image.tool}
-    out |= {key: list(values) for key, values in (("require", image.require), ("apt", image.apt)) if values}
+    out |= {
+        key: list(values)
+        for key, values in (("require", image.require), ("omit", image.omit), ("apt", image.apt))
+        if values
+    }
     out |= {"epoch": image.epoch, "bytecode": image.bytecode}
     if image.env:
         out["env"] = dict(image.env)

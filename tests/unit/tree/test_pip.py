@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from installed import FILES, FIRST, Place, record_row
-from patchforge import resources
+from installed import FILES, FIRST, SCHEMA, Place, record_row
 from patchforge.engine.apply import Applied, ApplyOptions, apply_series
 from patchforge.engine.revert import revert_installed
 from patchforge.engine.verify import verify
 from patchforge.errors import TreeError
-from patchforge.series.parsed import Schema
 from patchforge.tree.locate import locate
 from patchforge.tree.target import open_installed
 from trees import Snapshot, snapshot
@@ -31,6 +29,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.fixture(scope="module")
+def installed(environment: Environment, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what pip makes of the wheel, times included: each test begins with it, and pip runs once for all."""
+    empty = set(os.listdir(environment.site))
+    environment.install(wheel)
+    copy = tmp_path_factory.mktemp("installed")
+    for name in set(os.listdir(environment.site)) - empty:
+        shutil.copytree(environment.site / name, copy / name)
+        shutil.rmtree(environment.site / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"), FILES)
 
@@ -38,10 +48,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Demo:
     """The demo distribution as pip installed it, and its series."""
 
-    def __init__(self, environment: Environment, wheel: Path, base: Path) -> None:
+    def __init__(self, environment: Environment, wheel: Path, installed: Path, base: Path) -> None:
         self.environment, self.wheel, self.project = environment, wheel, Place(base)
         self.empty = set(os.listdir(environment.site))
-        environment.install(wheel)
+        shutil.copytree(installed, environment.site, dirs_exist_ok=True)
 
     @property
     def site(self) -> Path:
@@ -49,9 +59,8 @@ class Demo:
 
     def apply(self, patches: dict[str, bytes]) -> Applied:
         series = self.project.series(patches)
-        schema = Schema(resources.schema_hash(), resources.schema)
         with open_installed(locate(["demo"], self.environment.python), "demo", True) as target:
-            return apply_series(series, target, schema, ApplyOptions())
+            return apply_series(series, target, SCHEMA, ApplyOptions())
 
     def revert(self) -> None:
         with open_installed(locate(["demo"], self.environment.python), "demo", True) as target:
@@ -68,8 +77,8 @@ class Demo:
 
 
 @pytest.fixture
-def demo(environment: Environment, wheel: Path, tmp_path: Path) -> Iterator[Demo]:
-    made = Demo(environment, wheel, tmp_path)
+def demo(environment: Environment, wheel: Path, installed: Path, tmp_path: Path) -> Iterator[Demo]:
+    made = Demo(environment, wheel, installed, tmp_path)
     yield made
     for name in set(os.listdir(environment.site)) - made.empty:
         shutil.rmtree(environment.site / name)
