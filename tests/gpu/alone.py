@@ -1,0 +1,31 @@
+"""The verify attention of a patched tree without the engine around it: its modules import little of vLLM.
+
+``load(tree, library)`` puts bare packages where vLLM's own would import the engine, and loads the kernel's library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import torch
+import triton
+import triton.language as tl
+
+
+def load(tree: Path, library: Path) -> ModuleType:
+    """The module spec_decode_attn of ``tree``, which holds vllm/."""
+    name, place = "vllm", tree / "vllm"
+    for part in ("", "v1", "attention", "ops"):
+        if part:
+            name, place = f"{name}.{part}", place / part
+        package = ModuleType(name)
+        package.__path__ = [str(place)]
+        sys.modules[name] = package
+    tools = ModuleType("vllm.triton_utils")
+    tools.tl, tools.triton = tl, triton  # type: ignore[attr-defined]
+    sys.modules["vllm.triton_utils"] = tools
+    torch.ops.load_library(str(library))
+    return importlib.import_module("vllm.v1.attention.ops.spec_decode_attn")

@@ -1,0 +1,24 @@
+"""The CUDA verify attention on a GPU."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import checks
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("kv_lens", "q_lens", "how"), [case[1:] for case in checks.CASES], ids=[case[0] for case in checks.CASES]
+)
+def test_batches(ops: ModuleType, kv_lens: list[int], q_lens: list[int], how: dict[str, Any]) -> None:
+    assert 1e-5 < checks.check(ops, kv_lens, q_lens, **how) < checks.BOUND
+
+
+def test_a_captured_graph(ops: ModuleType) -> None:
+    checks.check_graph(ops)
+
+
+def test_large_and_small_values(ops: ModuleType) -> None:
+    checks.check_large_values(ops)
