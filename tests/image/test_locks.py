@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from shop import Shop
 from stubs import Layout, folder, tar_of
 
 from patchforge.errors import InputError
-from patchforge.image import resolving
+from patchforge.image import resolving, tool
 from patchforge.image.requirements import parse_requirements
 
 UV = """#!/bin/sh
@@ -86,7 +87,7 @@ def test_a_lock_without_the_pinned_wheel_is_not_written(shop: Shop, uv: Path) ->
 def test_uv_is_told_where_pip_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     conf = tmp_path / "pip.conf"
     conf.write_text(
-        "[global]\nindex-url = https://me:secret@a.example/simple\nextra-index-url =\n    https://b.example\n    https://c.example\nfind-links = /w\n"
+        "[global]\nindex-url = https://me:secret@a.example/simple\nextra-index-url =\n    https://b.example\n    https://c.example\nfind-links = /w\ncert = /conf.pem\n"
     )
     environment = {"PIP_CONFIG_FILE": str(conf), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     found = resolving.pip_places(environment)
@@ -94,6 +95,19 @@ def test_uv_is_told_where_pip_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert {"https://b.example", "https://c.example"} <= set(found["UV_INDEX"].split())
     assert "/w" in found["UV_FIND_LINKS"].split(",")
     assert "UV_DEFAULT_INDEX" not in resolving.pip_places({**environment, "UV_DEFAULT_INDEX": "x"})
+    assert found["SSL_CERT_FILE"] == "/conf.pem" and found["UV_SYSTEM_CERTS"] == "true"
+    assert resolving.pip_places({**environment, "PIP_CERT": "/own.pem"})["SSL_CERT_FILE"] == "/own.pem"
+
+
+def test_own_requirements_are_spelled_alike_by_a_checkout_and_an_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout, wheel = tool.requirements(), tool.make_wheel()
+    # As an installer writes them: clauses sorted, extras beside them.
+    needs = [str(Requirement(need)) for need in reversed(checkout)] + ['hypothesis>=6; extra == "test"']
+    assert any(">=0.28" in need and "<0.29" in need for need in needs)
+    monkeypatch.setattr(tool, "_project", lambda: None)
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: needs)
+    assert (tool.requirements(), tool.make_wheel()) == (checkout, wheel)
+    assert tool.normalized("typer >=0.28, <0.29") == tool.normalized("typer<0.29,>=0.28")
 
 
 def test_what_uv_says_is_shown_without_addresses(shop: Shop, uv: Path) -> None:

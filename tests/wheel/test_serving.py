@@ -70,8 +70,14 @@ def source(pristine: Path) -> Source:
 
 @pytest.fixture(scope="module")
 def added(series: Series) -> dict[str, set[str]]:
-    """The variables each patch of the series declares."""
-    return {p.name: {knob.name for knob in header_knobs(header_of(p).get("Env"))} for p in series.patches}
+    """The variables each patch of the series declares, itself or through a patch it requires."""
+    found: dict[str, set[str]] = {}
+    for patch in series.patches:
+        header = header_of(patch)
+        found[patch.name] = {knob.name for knob in header_knobs(header.get("Env"))}
+        for name in (header.get("Requires") or "").replace(",", " ").split():
+            found[patch.name] |= found[name]
+    return found
 
 
 def outputs(table: Table) -> Iterator[tuple[str, tuple[str, ...], Output]]:

@@ -79,15 +79,16 @@ def pip_places(environment: Mapping[str, str]) -> dict[str, str]:
     for line in done.stdout.splitlines():
         key, _, value = line.partition("=")
         name = key.strip().rpartition(".")[2]
-        words = value.strip().strip("'\"").replace("\\n", " ").split()
-        found.setdefault(name, []).extend(word for word in words if word not in found.get(name, []))
+        # Listed from the weakest place to the strongest, which replaces what others said.
+        found[name] = value.strip().strip("'\"").replace("\\n", " ").split()
     names = {
         "index-url": ("UV_DEFAULT_INDEX", " "),
         "extra-index-url": ("UV_INDEX", " "),
         "find-links": ("UV_FIND_LINKS", ","),
     }
-    return {
-        variable: sign.join(found[name])
-        for name, (variable, sign) in names.items()
-        if name in found and variable not in environment
-    }
+    # pip trusts what the system trusts; so should uv, which brings its own list.
+    places = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
+    places |= {variable: sign.join(found[name]) for name, (variable, sign) in names.items() if name in found}
+    if "cert" in found:
+        places["SSL_CERT_FILE"] = " ".join(found["cert"])
+    return {variable: place for variable, place in places.items() if variable not in environment}

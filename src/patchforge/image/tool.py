@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 import patchforge
 from patchforge.errors import Refused
 from patchforge.tree.record import record_hash
@@ -26,12 +28,12 @@ def requirements() -> tuple[str, ...]:
     """What patchforge needs to run, as its own metadata says."""
     project = _project()
     if project is not None:
-        return tuple(sorted(project["dependencies"]))
+        return tuple(sorted(normalized(need) for need in project["dependencies"]))
     try:
         needs = metadata.requires("patchforge") or []
     except metadata.PackageNotFoundError as error:
         raise Refused("patchforge's own metadata is missing: reinstall it", reason="tool") from error
-    return tuple(sorted(need for need in needs if "extra ==" not in need))
+    return tuple(sorted(normalized(need) for need in needs if "extra ==" not in need))
 
 
 def _project() -> dict[str, Any] | None:
@@ -88,5 +90,8 @@ def make_wheel() -> bytes:
 
 
 def normalized(requirement: str) -> str:
-    """A requirement without spare white space, for comparing."""
-    return re.sub(r"\s+", "", requirement)
+    """A requirement in one spelling, for comparing: an installer's metadata orders the clauses of a version its own way."""
+    try:
+        return str(Requirement(requirement))
+    except InvalidRequirement:
+        return re.sub(r"\s+", "", requirement)
