@@ -25,11 +25,12 @@ def project(tmp_path_factory: pytest.TempPathFactory, debian: Path, store: Path)
     patchforge("init", RELEASE, "--project", str(top))
     patchforge("apply", "--fetch", "--project", str(top))
     source = (top / f"build/{PIN}/iniconfig/exceptions.py").read_text().split("\n")
-    shown = "\n".join(f" {line}" for line in source[:3])
+    before, after = ("\n".join(f" {line}" for line in part) for part in (source[:3], source[3:6]))
     patch = (
         "A mark.\n\nKind: local\nWhat: the module says that it was patched\nUpstream: none (a test)\n"
         f"Cut-against: iniconfig {RELEASE.partition('==')[2]}\nRetires-when: never\n\n"
-        f"diff --git a/exceptions.py b/exceptions.py\n--- a/exceptions.py\n+++ b/exceptions.py\n@@ -1,3 +1,4 @@\n{shown}\n+PATCHED = True\n"
+        f"diff --git a/exceptions.py b/exceptions.py\n--- a/exceptions.py\n+++ b/exceptions.py\n@@ -1,6 +1,7 @@\n{before}\n"
+        f"+PATCHED = True\n{after}\n"
         "diff --git a/added.py b/added.py\nnew file mode 100644\n--- /dev/null\n+++ b/added.py\n@@ -0,0 +1 @@\n+NEW = 1\n"
     )
     (top / f"patches/{PIN}/mark.patch").write_text(patch)

@@ -74,7 +74,7 @@ def _whitespace(lines: list[bytes], hunk: Hunk) -> str | None:
     loose = replace(hunk, leading=0, trailing=0, old_start=hunk.old_start + 1)
     found = search.candidates(loose)
     if found:
-        edge = "start" if hunk.old_start == 1 else "end"
+        edge = "start" if hunk.old_start == 1 and found[0] else "end"
         return (
             f"the lines stand at line {found[0] + 1}, but the patch was cut at the {edge} of the file and this is not it "
             "(fewer context lines on one side prove that)"

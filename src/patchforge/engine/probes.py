@@ -38,8 +38,8 @@ def _imports(data: bytes, name: str) -> bool:
     """True when the module imports ``name`` at its top level from elsewhere."""
     return any(
         (alias.asname or alias.name) == name
-        for part in parts(data.split(b"\n")) or ()
-        for node in part.tree.body
+        for part in parts(data) or ()
+        for node in (part.tree.body if part.tree is not None else ())
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     )
@@ -51,8 +51,8 @@ def source_probe(probe: Probe, data: bytes | None) -> bool:
         return False
     lines = data.split(b"\n")
     node, first = None, 0
-    for part in parts(lines) or ():
-        found = _find(part.tree, probe.name.split("."))
+    for part in parts(data) or ():
+        found = _find(part.tree, probe.name.split(".")) if part.tree is not None else None
         if found is not None:
             node, first = found, part.first
     if node is None:

@@ -12,7 +12,7 @@ import bisect
 import re
 from functools import lru_cache
 
-from patchforge.engine.syntax import parts
+from patchforge.engine.syntax import Part, cut, whole
 
 _HEADING = re.compile(rb"[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]")
 _TOP = re.compile(rb"[A-Za-z_$]")
@@ -24,18 +24,29 @@ class Scopes:
 
     def __init__(self, lines: list[bytes]) -> None:
         self._lines = lines
-        self._owners: list[str] | None = None
+        self._parts: tuple[Part, ...] | None = None
+        self._owners: dict[int, list[str]] = {}
         self._headings: tuple[list[bytes], list[bytes]] | None = None
         self._sorted: list[bytes] | None = None
 
     def at(self, index: int) -> str:
         """Qualified name of the innermost definition around line ``index``; ``""`` at module level."""
-        if self._owners is None:
-            self._owners = [""] * len(self._lines)
-            # Outer definitions first, so that inner ones overwrite them.
-            for start, end, name in sorted(self._parse(), key=lambda span: (span[0], -span[1])):
-                self._owners[start : end + 1] = [name] * (min(end + 1, len(self._owners)) - start)
-        return self._owners[index] if 0 <= index < len(self._owners) else ""
+        if not 0 <= index < len(self._lines):
+            return ""
+        if self._parts is None:
+            self._parts = cut(b"\n".join(self._lines))
+        number = bisect.bisect_right(self._parts, index, key=lambda part: part.first) - 1
+        part = self._parts[number]
+        if number not in self._owners:
+            size = len(self._lines) - part.first
+            if part.tree is not None:
+                self._owners[number] = _owners(_spans(part.tree), min(size, len(part.lines)))
+            elif len(self._parts) > 1:  # cut in the wrong place, or no Python: the whole decides
+                self._parts, self._owners = (whole(b"\n".join(self._lines)),), {}
+                return self.at(index)
+            else:
+                self._owners[number] = _owners(self._by_indent(), size)
+        return self._owners[number][index - part.first]
 
     def headings(self, index: int) -> tuple[bytes, bytes]:
         """The section headings git would print for a hunk at ``index``: with its Python rule, and with its default rule."""
@@ -54,12 +65,6 @@ class Scopes:
             self._sorted = sorted(line.strip() for line in self._lines)
         low = bisect.bisect_left(self._sorted, heading)
         return bisect.bisect_left(self._sorted, heading + b"\xff" * 8, low) - low
-
-    def _parse(self) -> list[tuple[int, int, str]]:
-        found = parts(self._lines)
-        if found is None:
-            return self._by_indent()
-        return [(start + p.first, end + p.first, name) for p in found for start, end, name in _spans(p.tree)]
 
     def _by_indent(self) -> list[tuple[int, int, str]]:
         """Definitions by indentation, for a file this Python cannot parse."""
@@ -80,6 +85,15 @@ class Scopes:
             last = index
         spans.extend((start, last, name) for _, start, name in open_defs)
         return spans
+
+
+def _owners(spans: list[tuple[int, int, str]], size: int) -> list[str]:
+    """For each of ``size`` lines the innermost definition around it."""
+    owners = [""] * size
+    # Outer definitions first, so that inner ones overwrite them.
+    for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+        owners[start : end + 1] = [name] * (min(end + 1, size) - start)
+    return owners
 
 
 @lru_cache(maxsize=8192)

@@ -1,14 +1,16 @@
-"""Python files by definition: each function, class and assignment as a value that ignores positions, comments and docstrings."""
+"""Python files by definition: each function, class and assignment as a value that ignores positions, comments and docstrings.
+
+Nothing is parsed before it is asked for: of a large file a patch changes little, and what is the same text says the same.
+"""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from patchforge.engine.syntax import parts
+from patchforge.engine.syntax import Part, cut, whole
 
 _MODULE = "<module>"
 
@@ -56,36 +58,113 @@ class Definition:
         return self.meanings == other.meanings or self.source == other.source or self.says == other.says
 
 
-@lru_cache(maxsize=256)
-def definitions(data: bytes) -> dict[str, Definition] | None:
-    """The definitions of a file by qualified name, the last of each name; ``None`` when it cannot be parsed.
+class NotPythonError(ValueError):
+    """The file, or the part of it that was asked for, is not Python this Python reads."""
+
+
+class Definitions(Mapping[str, Definition]):
+    """The definitions of a file by qualified name, the last of each name.
 
     A class says what stands in its head; what stands in it beside definitions is ``CLASS.<body>``, and what stands at module
-    level beside them ``<module>``.
+    level beside them ``<module>``.  Every look at them raises :class:`NotPythonError` where what it needs cannot be parsed.
     """
-    found = parts(re.split(rb"\r\n|\r|\n", data) if b"\r" in data else data.split(b"\n"))
-    if found is None:
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.parts: tuple[Part, ...] = cut(data) if data else ()
+
+    def __getitem__(self, name: str) -> Definition:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str, default: Definition | None = None) -> Definition | None:  # type: ignore[override]
+        """The definition called ``name``."""
+        if name == _MODULE:
+            return Definition(_MODULE, 1, 1, self._rest())
+        top = name.partition(".")[0].encode()
+        for number in reversed(range(len(self.parts))):
+            part = self.parts[number]
+            if (part.name == top) if part.name else (top in part.text):
+                found = self.of(number)
+                if found is None:
+                    return self.get(name, default)
+                if name in found:
+                    return found[name]
+        return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def called(self, last: bytes) -> list[Definition]:
+        """Those whose qualified name ends in ``last``."""
+        wanted = last.decode()
+        found: list[Definition] = []
+        for number, part in enumerate(self.parts):
+            if last in part.text:
+                those = self.of(number)
+                if those is None:
+                    return self.called(last)
+                found += [d for name, d in those.items() if name.rpartition(".")[2] == wanted]
+        return found
+
+    def of(self, number: int) -> dict[str, Definition] | None:
+        """The definitions of one of the parts; ``None`` when it could not be parsed, and all of the file is one part now."""
+        part = self.parts[number]
+        found = _definitions_of(part.text, self._is_first(number))
+        if found is not None:
+            first = part.first
+            return {d.name: Definition(d.name, d.first + first, d.last + first, d.meanings) for d in found}
+        if len(self.parts) == 1:
+            raise NotPythonError("not Python this Python reads")
+        self.parts = (whole(self._data),)
         return None
-    out: dict[str, Definition] = {}
-    rest: list[Meaning] = []
-    begun = False
-    for part in found:
-        for definition in _definitions_of(part.tree, part.lines, not begun):
-            if definition.name == _MODULE:
-                rest += definition.meanings
-            else:
-                first, last = definition.first + part.first, definition.last + part.first
-                out[definition.name] = Definition(definition.name, first, last, definition.meanings)
-        begun = begun or bool(part.tree.body)
-    out[_MODULE] = Definition(_MODULE, 1, 1, tuple(rest))
-    return out
+
+    def _is_first(self, number: int) -> bool:
+        """True when no statement stands before that part: its first one may be the module's docstring."""
+        trees = (part.tree for part in self.parts[:number])
+        return all(tree is not None and not tree.body for tree in trees)
+
+    def _rest(self) -> tuple[Meaning, ...]:
+        rest: list[Meaning] = []
+        for number, part in enumerate(self.parts):
+            if not part.name:
+                found = self.of(number)
+                if found is None:
+                    return self._rest()
+                rest += found[_MODULE].meanings
+        return tuple(rest)
+
+    def _all(self) -> dict[str, Definition]:
+        out: dict[str, Definition] = {}
+        for number in range(len(self.parts)):
+            found = self.of(number)
+            if found is None:
+                return self._all()
+            out |= found
+        out[_MODULE] = Definition(_MODULE, 1, 1, self._rest())
+        return out
+
+
+@lru_cache(maxsize=512)
+def definitions(data: bytes) -> Definitions:
+    """The definitions of a file.  Raises nothing: a file that is not Python says so when it is looked into."""
+    return Definitions(data)
 
 
 @lru_cache(maxsize=8192)
-def _definitions_of(tree: ast.Module, lines: tuple[bytes, ...], begins: bool) -> tuple[Definition, ...]:
+def _definitions_of(text: bytes, begins: bool) -> tuple[Definition, ...] | None:
     """The definitions of some statements of a file; ``begins``: the first one may be the module's docstring."""
+    part = whole(text)
+    tree = part.tree
+    if tree is None:
+        return None
     found: dict[str, Definition] = {}
-    _collect(tree, "", lines, found, begins)
+    _collect(tree, "", part.lines, found, begins)
     return tuple(found.values())
 
 
@@ -174,10 +253,27 @@ def _say(node: ast.AST, out: list[str]) -> None:
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def touched(old: dict[str, Definition], patched: dict[str, Definition]) -> list[str]:
+def touched(old: Definitions, patched: Definitions) -> list[str]:
     """The names whose meaning a patch changes, inner ones instead of those around them."""
-    names = [name for name in {**old, **patched} if _differ(old.get(name), patched.get(name))]
+    names = [name for name in _candidates(old, patched) if _differ(old.get(name), patched.get(name))]
     return [name for name in names if not any(other.startswith(name + ".") for other in names)]
+
+
+def _candidates(old: Definitions, patched: Definitions) -> dict[str, None]:
+    """Every name that may have another meaning: those of the parts whose text is not in both, or not in the same order."""
+    texts = [[part.text for part in side.parts] for side in (old, patched)]
+    both = set(texts[0]) & set(texts[1])
+    order = [[text for text in side if text in both] for side in texts]
+    names: dict[str, None] = {}
+    for side, own in zip((old, patched), texts, strict=True):
+        for number, text in enumerate(own):
+            if text in both and order[0] == order[1]:
+                continue
+            found = side.of(number)
+            if found is None:
+                return dict.fromkeys([*old, *patched])
+            names |= dict.fromkeys(name for name, d in found.items() if name != _MODULE or d.meanings)
+    return names
 
 
 def _differ(old: Definition | None, patched: Definition | None) -> bool:

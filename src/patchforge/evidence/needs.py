@@ -7,7 +7,7 @@ import re
 
 from patchforge.diff import FileDiff
 from patchforge.engine.model import Reader, Step
-from patchforge.evidence.definitions import definitions
+from patchforge.evidence.definitions import NotPythonError, definitions
 
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _IMPORTED = re.compile(rb"^\s*(?:from\s+\S+\s+)?import\s+(.+)$", re.MULTILINE)
@@ -30,10 +30,17 @@ def lost_names(change: FileDiff, step: Step, read: Reader) -> list[str]:
         if op == b"+" and not text.lstrip().startswith(b"#")
         for name in _NAME.findall(text)
     }
-    known = {name.rpartition(".")[2].encode() for name in definitions(step.before.data) or {}}
-    for line in _IMPORTED.findall(step.before.data):
-        known |= set(_NAME.findall(line))
-    wanted = {n for n in used & known if not keyword.iskeyword(n.decode())}
-    there = set(_NAME.findall(new.data)) if wanted else set()
-    mine = {name.rpartition(".")[2].encode() for name in definitions(step.after.data) or {}} - known
-    return [f"{step.path}: {name.decode()}" for name in sorted(wanted - there - mine)]
+    wanted = {name for name in used if not keyword.iskeyword(name.decode())}
+    # Almost always nothing is left here, and nothing has to be parsed.
+    wanted &= set(_NAME.findall(step.before.data))
+    wanted -= set(_NAME.findall(new.data))
+    imported = {name for line in _IMPORTED.findall(step.before.data) for name in _NAME.findall(line)}
+    lost = sorted(n for n in wanted if n in imported or _defines(step.before.data, n))
+    return [f"{step.path}: {name.decode()}" for name in lost]
+
+
+def _defines(data: bytes, name: bytes) -> bool:
+    try:
+        return bool(definitions(data).called(name))
+    except NotPythonError:
+        return False

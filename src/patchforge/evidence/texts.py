@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from patchforge.engine.model import FileState, Step
-from patchforge.evidence.definitions import definitions
+from patchforge.evidence.definitions import NotPythonError, definitions
 from patchforge.evidence.model import Unit
 from patchforge.evidence.units import Release
 
@@ -30,7 +30,10 @@ def both_texts(
 def _ours(unit: Unit, step: Step) -> list[str]:
     if step.after is None:
         return []
-    found = (definitions(step.after.data) or {}).get(unit.name) if step.path.endswith(".py") else None
+    try:
+        found = definitions(step.after.data).get(unit.name) if step.path.endswith(".py") else None
+    except NotPythonError:
+        found = None
     if found is not None:
         return _lines(step.after, found.first, found.last)
     put = [text for _, _, lines in step.edits for text in lines]

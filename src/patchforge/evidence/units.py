@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from patchforge.diff import FileDiff, Hunk
 from patchforge.engine.model import FileState, Reader, Step
-from patchforge.evidence.definitions import Definition, definitions, touched
+from patchforge.evidence.definitions import Definition, Definitions, NotPythonError, definitions, touched
 from patchforge.evidence.model import Unit
 
 _TOKEN = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\sA-Za-z0-9_]")
@@ -62,23 +62,24 @@ def units_of(change: FileDiff, step: Step, release: Release) -> list[Unit]:
 
 
 def _by_definition(step: Step, new: FileState | None, release: Release) -> list[Unit] | None:
-    old_defs = definitions(step.before.data) if step.before is not None else {}
-    patched_defs = definitions(step.after.data) if step.after is not None else {}
-    new_defs = definitions(new.data) if new is not None else {}
-    if old_defs is None or patched_defs is None or new_defs is None:
+    old_defs, patched_defs, new_defs = (
+        definitions(state.data if state is not None else b"") for state in (step.before, step.after, new)
+    )
+    try:
+        names = touched(old_defs, patched_defs)
+        if not names:
+            return None  # comments or docstrings only: look at the lines
+        return [_definition_unit(name, step, old_defs, patched_defs, new_defs, release) for name in sorted(names)]
+    except NotPythonError:
         return None
-    names = touched(old_defs, patched_defs)
-    if not names:
-        return None  # comments or docstrings only: look at the lines
-    return [_definition_unit(name, step, old_defs, patched_defs, new_defs, release) for name in sorted(names)]
 
 
 def _definition_unit(
     name: str,
     step: Step,
-    old_defs: dict[str, Definition],
-    patched_defs: dict[str, Definition],
-    new_defs: dict[str, Definition],
+    old_defs: Definitions,
+    patched_defs: Definitions,
+    new_defs: Definitions,
     release: Release,
 ) -> Unit:
     old, patched, new = old_defs.get(name), patched_defs.get(name), new_defs.get(name)
@@ -120,18 +121,20 @@ def _body_unit(
 def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> tuple[str, int, int] | None:
     """Another module that has the patched definition, word for word: its path, first and last line."""
     last = name.rpartition(".")[2].encode()
-    if len(patched.says) < 80:
-        return None  # too little to be sure that it is the same one
+    others = [other for other in release.defining(last) if other != path]
+    if not others or len(patched.says) < 80:
+        return None  # nowhere, or too little to be sure that it is the same one
     words, lines = _words(patched.says), _longest(patched.source)
-    for other in release.defining(last):
-        if other == path:
-            continue
+    for other in others:
         data = release.data(other)
         if not any(line in data for line in lines) or not all(word in data for word in words):
             continue
-        for definition in (definitions(data) or {}).values():
-            if definition.name.rpartition(".")[2].encode() == last and definition.says == patched.says:
-                return other, definition.first, definition.last
+        try:
+            for definition in definitions(data).called(last):
+                if definition.says == patched.says:
+                    return other, definition.first, definition.last
+        except NotPythonError:
+            continue
     return None
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from patchforge.engine.syntax import parts
+from patchforge.engine.syntax import cut, parts
 
 STANDARD = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[::12]
 PIECES = [
@@ -54,15 +54,23 @@ def said(nodes: list[ast.stmt], first: int = 0) -> list[tuple[str, int, int | No
 
 def check(data: bytes) -> int:
     """Compare; return into how many parts it was cut."""
-    found = parts(data.split(b"\n"))
+    assert b"".join(part.text for part in cut(data)) == data
+    found = parts(data)
     try:
         whole = ast.parse(data)
     except (SyntaxError, ValueError):
         assert found is None
         return 0
     assert found is not None
-    assert said(whole.body) == [line for part in found for line in said(part.tree.body, part.first)]
-    assert b"\n".join(b"\n".join(part.lines) for part in found) == data
+    trees = [(part.tree, part) for part in found]
+    assert said(whole.body) == [line for tree, part in trees if tree for line in said(tree.body, part.first)]
+    assert b"".join(part.text for part in found) == data
+    for tree, part in trees:
+        assert tree is not None
+        if part.name:  # what has a name is that definition, and nothing else
+            (node,) = tree.body
+            assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            assert node.name.encode() == part.name
     return len(found)
 
 
@@ -85,8 +93,27 @@ def test_odd_files(data: bytes) -> None:
 
 
 def test_parts_that_come_back_are_not_parsed_again() -> None:
-    one = parts(b"a = 1\ndef f():\n    pass\nb = 2\n".split(b"\n"))
-    two = parts(b"a = 1\nc = 1\ndef f():\n    pass\nb = 3\n".split(b"\n"))
+    one = parts(b"a = 1\ndef f():\n    pass\nb = 2\n")
+    two = parts(b"a = 1\nc = 1\ndef f():\n    pass\nb = 3\n")
     assert one is not None and two is not None
     assert one[1].tree is two[2].tree
     assert (one[1].first, two[2].first) == (1, 2)
+
+
+def test_nothing_is_parsed_to_cut_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patchforge.engine.syntax._tree", None)
+    found = cut(b"import os\n\n\ndef f(a, b):\n    return [a, {b: (a,)}]\n\n\n@f\n@f\nclass A:\n    pass\n")
+    assert [(part.first, part.name) for part in found] == [(0, b""), (3, b"f"), (7, b"")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"def f():\n    '''\nx = 1\n    '''\n",
+        b"a = (\nb = 1,\n)\n",
+        b"s = '\\\nx = 1'\n",
+        b"t = 1 + \\\ny\n",
+    ],
+)
+def test_what_only_looks_like_a_beginning(text: bytes) -> None:
+    assert [part.text for part in cut(b"x = 1\n" + text + b"y = 2\n")] == [b"x = 1\n", text, b"y = 2\n"]
