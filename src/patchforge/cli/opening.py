@@ -40,6 +40,7 @@ class Base:
     pin: Pin | None
     flavor: str | None
     read: Reader
+    data: Callable[[str], bytes | None]
     git: Path | None = None
 
 
@@ -134,27 +135,27 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
     remote = isinstance(contents, Ranged)
     complete = True
 
-    def same(path: str) -> FileState | None:
+    def same(path: str) -> bool:
         checksum = contents.checksum(path) if remote else None
-        state = base.read(path) if checksum is not None else None
-        if state is None or checksum is None:
-            return None
-        data = state.data
-        return state if (zlib.crc32(data), len(data)) == checksum else None
+        data = base.data(path) if checksum is not None else None
+        return data is not None and (zlib.crc32(data), len(data)) == checksum
 
     def read(path: str) -> FileState | None:
-        found = same(path)
-        if found is None:
-            bits = contents.read(path)
-            found = None if bits is None else FileState.of(*bits)
-        return found
+        if same(path):
+            return base.read(path)
+        bits = contents.read(path)
+        return None if bits is None else FileState.of(*bits)
+
+    def data(path: str) -> bytes:
+        bits = contents.read(path)
+        return b"" if bits is None else bits[0]
 
     def paths() -> Iterable[str]:
         nonlocal complete
         every = [p for p in contents.paths() if p.endswith(".py")]
         if not isinstance(contents, Ranged):
             return every
-        changed = [p for p in every if same(p) is None]  # what moved is in a file that is new or changed
+        changed = [p for p in every if not same(p)]  # what moved is in a file that is new or changed
         chosen = _likely(changed, touched, base.read, contents)
         complete = len(chosen) == len(changed)
         contents.prefetch(chosen)
@@ -165,7 +166,7 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
     def warm(wanted: list[str]) -> None:
         touched.update(wanted)
         if isinstance(contents, Ranged):
-            contents.prefetch([p for p in wanted if same(p) is None])
+            contents.prefetch([p for p in wanted if not same(p)])
 
     if not contents.paths():
         raise InputError(f"{name} holds no file of the tree the series is for", reason="usage")
@@ -176,7 +177,7 @@ def _opened(name: str, contents: Contents, base: Base, history: History | None) 
             known.extend(paths())
         return known
 
-    return Opened(name, Release(read, listed, lambda: complete), history, contents.cost, warm)
+    return Opened(name, Release(read, listed, lambda: complete, data), history, contents.cost, warm)
 
 
 def _likely(changed: list[str], touched: set[str], pinned: Reader, contents: Ranged) -> list[str]:

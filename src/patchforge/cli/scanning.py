@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from patchforge.cli import targets
 from patchforge.cli.opening import Base, opened_release
 from patchforge.engine.apply import entry_of
-from patchforge.engine.files import pristine_files
+from patchforge.engine.files import pristine_data, pristine_files
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
 from patchforge.evidence.model import Past, Unit, Verdict
@@ -50,6 +51,7 @@ def scan_all(
 
     Raises :class:`InputError` when the series does not apply to its own pin.
     """
+    gc.disable()  # the trees of a thousand statements: they live as long as the command, and have no cycles
     parsed = parse_series_patches(series, targets.schema() if series.pin is not None else None)
     probes = _probes(parsed)
     with targets.opened(where, series, write=False) as target, targets.progress(where.quiet) as show:
@@ -68,7 +70,7 @@ def scan_all(
         touched = sorted(
             {path for patch in patches for change in patch.files for path in (change.old_path, change.new_path) if path}
         )
-        base = Base(series.pin, where.flavor, read, git)
+        base = Base(series.pin, where.flavor, read, pristine_data(target), git)
         package = series.pin.root.replace("/", ".") if series.pin is not None else ""
         out = []
         for name in names:

@@ -188,11 +188,14 @@ def plan_only(series: Series, target: Target, schema: Schema | None) -> tuple[Pl
 def entry_of(item: ParsedPatch, lock: Lock | None) -> Entry:
     """The plan's entry for a parsed patch, with the qualified names the lock knows."""
     locked = lock.patch(item.file.name) if lock is not None else None
-    scopes: dict[tuple[int, int], str] = {}
-    if locked is not None and locked.sha256 == item.file.sha256:
-        for section, step in enumerate(locked.steps):
-            scopes.update({(section, hunk): name for hunk, name in enumerate(step.scopes)})
-    return Entry(item.patch, scopes)
+    if locked is None or locked.sha256 != item.file.sha256:
+        return Entry(item.patch)
+    names = [step.scopes for step in locked.steps]
+
+    def scope(section: int, hunk: int) -> str | None:
+        return names[section][hunk] if section < len(names) and hunk < len(names[section]) else None
+
+    return Entry(item.patch, scope)
 
 
 def _failed(target: Target, plan: Plan, notes: list[str]) -> Applied:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from patchforge.engine.model import FileState, Reader
 from patchforge.tree.target import Target
 
@@ -12,6 +14,16 @@ def pristine_files(target: Target) -> Reader:
     def read(path: str) -> FileState | None:
         found = target.pristine(path)
         return None if found is None else FileState.of(found.data, found.executable)
+
+    return read
+
+
+def pristine_data(target: Target) -> Callable[[str], bytes | None]:
+    """The bytes of the files as they were before any series."""
+
+    def read(path: str) -> bytes | None:
+        found = target.pristine(path)
+        return None if found is None else found.data
 
     return read
 

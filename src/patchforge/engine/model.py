@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from patchforge.diff import Patch
 
@@ -120,12 +120,17 @@ def same(one: FileState | None, two: FileState | None) -> bool:
     return one is two or (one.executable == two.executable and one.lines == two.lines)
 
 
+def _unknown(section: int, hunk: int) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One patch of a series, ready to plan: parsed, with what the lock knows of it.
 
-    ``scopes`` maps ``(section index, hunk index)`` to the qualified name the hunk lay in on the pin.
+    ``scope`` gives the qualified name a hunk lay in on the pin, by section and hunk, both from 0; ``None`` where nobody knows.
+    It is asked for hunks that moved alone.
     """
 
     patch: Patch
-    scopes: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    scope: Callable[[int, int], str | None] = _unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchforge.diff import FileDiff, Hunk
@@ -35,10 +35,12 @@ def expected(hunk: Hunk) -> int:
     return hunk.old_start - 1 if hunk.old_len else hunk.old_start
 
 
-def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], options: Options) -> list[int]:
+def place_hunks(
+    lines: list[bytes], change: FileDiff, scope: Callable[[int], str | None], options: Options
+) -> list[int]:
     """Return the index of every hunk of ``change`` in ``lines``.
 
-    ``scopes`` maps a hunk's index to its qualified name on the pin, where the lock knows it.  Raises
+    ``scope`` gives the qualified name a hunk lay in on the pin, by its index, where that is known.  Raises
     :class:`Misplaced` for the first hunk that has no single proven place.
     """
     placed: list[int] = []
@@ -103,7 +105,7 @@ def place_hunks(lines: list[bytes], change: FileDiff, scopes: dict[int, str], op
             )
         if python and options.prove_scope:
             tree_scopes = tree_scopes or Scopes(lines)
-            _prove(lines, tree_scopes, hunk, number, at, scopes.get(number))
+            _prove(lines, tree_scopes, hunk, number, at, scope(number))
         try:
             _not_already_there(search, hunk, number, at, at - want)
         except TooMuch:

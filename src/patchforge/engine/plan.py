@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import partial
 
 from patchforge.diff import FileDiff, Patch
 from patchforge.engine.diagnose import explain
@@ -109,7 +110,6 @@ def plan_patch(entry: Entry, overlay: Overlay, options: Options) -> PatchResult:
     made: dict[str, FileState | None] = {}
     added = removed = copied = 0
     for section, change in enumerate(patch.files):
-        scopes = {hunk: name for (s, hunk), name in entry.scopes.items() if s == section}
         source = _source(patch, change, overlay, start, made, gone)
         _target_free(patch, change, overlay, vacated, gone, made)
         _check_mode(patch, change, source)
@@ -128,7 +128,7 @@ def plan_patch(entry: Entry, overlay: Overlay, options: Options) -> PatchResult:
                 )
             )
         try:
-            placed = place_hunks(lines, change, scopes, options)
+            placed = place_hunks(lines, change, partial(entry.scope, section), options)
         except Misplaced as problem:
             raise _Stop(explain(patch, change, lines, problem)) from None
         edits = tuple(pieces(hunk, at) for hunk, at in zip(change.hunks, placed, strict=True))

@@ -6,13 +6,14 @@ Nothing is parsed before it is asked for: of a large file a patch changes little
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from patchforge.engine.syntax import Part, cut, whole
+from patchforge.engine.syntax import Head, Member, Part, fine, whole
 
 _MODULE = "<module>"
+_BODY = b"<body>"
 
 
 class Meaning:
@@ -62,7 +63,7 @@ class NotPythonError(ValueError):
     """The file, or the part of it that was asked for, is not Python this Python reads."""
 
 
-class Definitions(Mapping[str, Definition]):
+class Definitions:
     """The definitions of a file by qualified name, the last of each name.
 
     A class says what stands in its head; what stands in it beside definitions is ``CLASS.<body>``, and what stands at module
@@ -71,34 +72,35 @@ class Definitions(Mapping[str, Definition]):
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.parts: tuple[Part, ...] = cut(data) if data else ()
+        self.parts: tuple[Part, ...] = fine(data) if data else ()
 
-    def __getitem__(self, name: str) -> Definition:
-        found = self.get(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def get(self, name: str, default: Definition | None = None) -> Definition | None:  # type: ignore[override]
+    def get(self, name: str) -> Definition | None:
         """The definition called ``name``."""
-        if name == _MODULE:
-            return Definition(_MODULE, 1, 1, self._rest())
-        top = name.partition(".")[0].encode()
+        path = name.encode().split(b".")
+        if path == [_MODULE.encode()]:
+            return Definition(name, 1, 1, self._rest(b""))
+        if len(path) == 2 and path[1] == _BODY and any(part.owner == path[0] for part in self.parts):
+            return Definition(name, 1, 1, self._rest(path[0]))
         for number in reversed(range(len(self.parts))):
-            part = self.parts[number]
-            if (part.name == top) if part.name else (top in part.text):
+            if _may_have(self.parts[number], path):
                 found = self.of(number)
                 if found is None:
-                    return self.get(name, default)
+                    return self.get(name)
                 if name in found:
                     return found[name]
-        return default
+        return None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
+    def names(self) -> list[str]:
+        """Every name: all of the file is parsed."""
+        found: dict[str, None] = {}
+        for number, part in enumerate(self.parts):
+            those = self.of(number)
+            if those is None:
+                return self.names()
+            found |= dict.fromkeys(those)
+            if isinstance(part, Head):
+                found[f"{part.name.decode()}.<body>"] = None
+        return [*found] if _MODULE in found else [*found, _MODULE]
 
     def called(self, last: bytes) -> list[Definition]:
         """Those whose qualified name ends in ``last``."""
@@ -113,41 +115,56 @@ class Definitions(Mapping[str, Definition]):
         return found
 
     def of(self, number: int) -> dict[str, Definition] | None:
-        """The definitions of one of the parts; ``None`` when it could not be parsed, and all of the file is one part now."""
+        """The definitions of one of the parts; ``None`` when it could not be parsed, and all of the file is one part now.
+
+        What stands beside definitions is there only where the part has any of it.
+        """
         part = self.parts[number]
-        found = _definitions_of(part.text, self._is_first(number))
-        if found is not None:
-            first = part.first
-            return {d.name: Definition(d.name, d.first + first, d.last + first, d.meanings) for d in found}
-        if len(self.parts) == 1:
-            raise NotPythonError("not Python this Python reads")
-        self.parts = (whole(self._data),)
-        return None
+        tree = part.tree
+        if tree is None:
+            if len(self.parts) == 1:
+                raise NotPythonError("not Python this Python reads")
+            self.parts = (whole(self._data),)
+            return None
+        shift = part.first - isinstance(part, Member)
+        found: dict[str, Definition] = {}
+        for d in _definitions_of(type(part).__name__, part.text, part.owner.decode(), self._is_first(number)):
+            if isinstance(part, Head):
+                if "." not in d.name and d.name != _MODULE:
+                    found[d.name] = Definition(d.name, part.first + d.first, part.last + 1, d.meanings)
+            elif d.meanings or d.name not in (_MODULE, f"{part.owner.decode()}.<body>"):
+                found[d.name] = Definition(d.name, d.first + shift, d.last + shift, d.meanings)
+        return found
 
     def _is_first(self, number: int) -> bool:
-        """True when no statement stands before that part: its first one may be the module's docstring."""
+        """True when no statement of the module, or of the class, stands before that part: it may begin with a docstring."""
+        part = self.parts[number]
+        if isinstance(part, Member):
+            return isinstance(self.parts[number - 1], Head)
         trees = (part.tree for part in self.parts[:number])
         return all(tree is not None and not tree.body for tree in trees)
 
-    def _rest(self) -> tuple[Meaning, ...]:
+    def _rest(self, owner: bytes) -> tuple[Meaning, ...]:
+        """What stands beside definitions, at module level or in the class ``owner``."""
+        name = f"{owner.decode()}.<body>" if owner else _MODULE
         rest: list[Meaning] = []
         for number, part in enumerate(self.parts):
-            if not part.name:
+            if not part.name and part.owner == owner:
                 found = self.of(number)
                 if found is None:
-                    return self._rest()
-                rest += found[_MODULE].meanings
+                    there = self.get(name)
+                    return there.meanings if there is not None else ()
+                rest += found[name].meanings if name in found else ()
         return tuple(rest)
 
-    def _all(self) -> dict[str, Definition]:
-        out: dict[str, Definition] = {}
-        for number in range(len(self.parts)):
-            found = self.of(number)
-            if found is None:
-                return self._all()
-            out |= found
-        out[_MODULE] = Definition(_MODULE, 1, 1, self._rest())
-        return out
+
+def _may_have(part: Part, path: list[bytes]) -> bool:
+    """True when a part can hold what has that qualified name, as far as its text says."""
+    if part.owner:
+        return len(path) > 1 and path[0] == part.owner and (part.name or path[1]) == path[1] and path[1] in part.text
+    if isinstance(part, Head):
+        return path == [part.name]
+    return (part.name or path[0]) == path[0] and path[0] in part.text
 
 
 @lru_cache(maxsize=512)
@@ -157,14 +174,13 @@ def definitions(data: bytes) -> Definitions:
 
 
 @lru_cache(maxsize=8192)
-def _definitions_of(text: bytes, begins: bool) -> tuple[Definition, ...] | None:
-    """The definitions of some statements of a file; ``begins``: the first one may be the module's docstring."""
-    part = whole(text)
+def _definitions_of(kind: str, text: bytes, owner: str, begins: bool) -> tuple[Definition, ...]:
+    """The definitions of a part that can be parsed; ``begins``: its first statement may be a docstring of what it is in."""
+    part = Head(0, text, b"", 0) if kind == "Head" else Member(0, text) if kind == "Member" else Part(0, text)
     tree = part.tree
-    if tree is None:
-        return None
     found: dict[str, Definition] = {}
-    _collect(tree, "", part.lines, found, begins)
+    if tree is not None:
+        _collect(tree.body[0] if kind == "Member" else tree, owner, part.lines, found, begins)
     return tuple(found.values())
 
 
@@ -261,23 +277,23 @@ def touched(old: Definitions, patched: Definitions) -> list[str]:
 
 def _candidates(old: Definitions, patched: Definitions) -> dict[str, None]:
     """Every name that may have another meaning: those of the parts whose text is not in both, or not in the same order."""
-    texts = [[part.text for part in side.parts] for side in (old, patched)]
+    texts = [[(part.owner, part.text) for part in side.parts] for side in (old, patched)]
     both = set(texts[0]) & set(texts[1])
-    order = [[text for text in side if text in both] for side in texts]
+    order = [[key for key in side if key in both] for side in texts]
     names: dict[str, None] = {}
     for side, own in zip((old, patched), texts, strict=True):
-        for number, text in enumerate(own):
-            if text in both and order[0] == order[1]:
+        for number, key in enumerate(own):
+            if key in both and order[0] == order[1]:
                 continue
             found = side.of(number)
             if found is None:
-                return dict.fromkeys([*old, *patched])
-            names |= dict.fromkeys(name for name, d in found.items() if name != _MODULE or d.meanings)
+                return dict.fromkeys([*old.names(), *patched.names()])
+            names |= dict.fromkeys(found)
     return names
 
 
 def _differ(old: Definition | None, patched: Definition | None) -> bool:
     if old is None or patched is None:
         there = old or patched
-        return there is not None and (there.says != "" or there.source != b"")
+        return there is not None and (there.source != b"" or there.says != "")
     return not old.same(patched)

@@ -73,15 +73,14 @@ def _between(
     one: list[bytes], two: list[bytes], left: tuple[int, int], right: tuple[int, int], shift: int
 ) -> list[Edit]:
     """The edits between two anchors."""
-    if left[0] == left[1] and right[0] == right[1]:
-        return []
-    matcher = difflib.SequenceMatcher(None, one[slice(*left)], two[slice(*right)], autojunk=False)
+    old, new = one[slice(*left)], two[slice(*right)]
     base = shift + left[0]
-    return [
-        (base + i1, base + i2, two[right[0] + j1 : right[0] + j2])
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-        if tag != "equal"
-    ]
+    if old == new:
+        return []
+    if not old or not new:
+        return [(base, base + len(old), new)]
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [(base + i1, base + i2, new[j1:j2]) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]
 
 
 def _anchors(one: list[bytes], two: list[bytes]) -> list[tuple[int, int]]:

@@ -40,13 +40,13 @@ def scan(
             now[path] = release.read(path)
         return now[path]
 
-    survivors = Release(read, release.paths, release.complete)
+    survivors = Release(read, release.paths, release.complete, release.raw)
     verdicts = []
     unmade: dict[str, str] = {}
     for number, (patch, result) in enumerate(zip(patches, old.results, strict=True)):
         if progress is not None:
             progress(patch.name, number, len(patches))
-        plan = plan_series([Entry(patch, _scopes(patch, result.steps))], read)
+        plan = plan_series([Entry(patch, _scope(patch, result.steps))], read)
         pairs = list(zip(patch.files, result.steps, strict=True))
         units = tuple(unit for change, step in pairs for unit in units_of(change, step, survivors))
         signals = Signals(
@@ -72,13 +72,16 @@ def scan(
     return verdicts
 
 
-def _scopes(patch: Patch, steps: tuple[Step, ...]) -> dict[tuple[int, int], str]:
+def _scope(patch: Patch, steps: tuple[Step, ...]) -> Callable[[int, int], str | None]:
     """Where each hunk lay on the pin: an offset in the release must be inside the same definition."""
-    return {
-        (section, hunk): name
-        for section, (change, step) in enumerate(zip(patch.files, steps, strict=True))
-        for hunk, name in enumerate(scopes_of(change, step))
-    }
+    known: dict[int, tuple[str, ...]] = {}
+
+    def scope(section: int, hunk: int) -> str | None:
+        if section not in known:
+            known[section] = scopes_of(patch.files[section], steps[section])
+        return known[section][hunk] if known[section] else None
+
+    return scope
 
 
 def _reverses(patches: list[Patch], read: Reader) -> dict[str, bool]:

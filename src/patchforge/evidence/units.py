@@ -20,11 +20,15 @@ _C_LIKE = (".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".hpp", ".inl", ".js", ".ts
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release to look in: a reader of its files, all its paths (for what was moved), and whether those are really all."""
+    """A release to look in: a reader of its files, all its paths (for what was moved), and whether those are really all.
+
+    ``raw`` gives the bytes of one of the paths, where that costs less than reading it as lines.
+    """
 
     read: Reader
     paths: Callable[[], Iterable[str]]
     complete: Callable[[], bool] = lambda: True
+    raw: Callable[[str], bytes] | None = None
     _known: dict[str, tuple[FileState, bytes]] = field(default_factory=dict)
     _places: dict[bytes, list[str]] = field(default_factory=dict)
 
@@ -42,9 +46,10 @@ class Release:
         """The Python files with a line that defines ``name``, whatever stands around it; found for all names at once."""
         if not self._places:
             self._places[b""] = []
+            raw = self.raw or self.data
             for path in self.paths():
                 if path.endswith(".py"):
-                    for found in set(_DEFINES.findall(self.data(path))):
+                    for found in set(_DEFINES.findall(raw(path))):
                         self._places.setdefault(found, []).append(path)
         return self._places.get(name, [])
 
