@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,7 @@ class Directory(Opened):
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._paths: list[str] | None = None
         self._root = Root(base)
         self._root.__enter__()
 
@@ -105,7 +107,12 @@ class Directory(Opened):
 
     def paths(self) -> list[str]:
         """All paths, sorted."""
-        return sorted(p.relative_to(self._base).as_posix() for p in self._base.rglob("*") if p.is_file())
+        if self._paths is None:
+            top = len(str(self._base)) + 1
+            walked = ((folder[top:], names) for folder, _, names in os.walk(self._base))
+            found = (f"{below}/{name}" if below else name for below, names in walked for name in names)
+            self._paths = sorted(path for path in found if (self._base / path).is_file())
+        return self._paths
 
     def close(self) -> None:
         """Close the directory."""
