@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
+import tarfile
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +95,69 @@ def test_a_layer_over_the_patches_counts(shop: Shop, path: Path, tmp_path: Path,
     assert done.json["problems"][0]["reason"] == "tree-mismatch"
     name = {"over it": "core.py", "deleted again": "extra.py", "made again": "gone/old.py"}[layer]
     assert f"demo/{name}" in done.json["problems"][0]["message"]
+
+
+CACHED = "__pycache__/core.cpython-312.pyc"
+
+
+def pyc(source: bytes, flags: int = 3) -> bytes:
+    """Bytecode of no consequence with a header as an interpreter writes it."""
+    return MAGIC_NUMBER + flags.to_bytes(4, "little") + source_hash(source) + b"code"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "of", "said"),
+    [
+        (CACHED, 3, b"", ""),
+        (CACHED, 3, b"another", "is not of the source beside it"),
+        (CACHED, 1, b"", "is not checked against its source"),
+        (CACHED, 0, b"", "is not checked against its source"),
+        ("core.pyc", 1, b"", "is not checked against its source"),
+        ("gone/__pycache__/old.cpython-312.pyc", 0, b"", ""),  # without its source nobody reads it
+        ("gone/old.pyc", 3, b"", "the module it is of is gone"),
+        ("__pycache__/other.cpython-312.pyc", 0, b"", ""),  # no patch touches that module
+    ],
+)
+def test_bytecode_that_would_hide_a_patch(
+    shop: Shop, path: Path, tmp_path: Path, name: str, flags: int, of: bytes, said: str
+) -> None:
+    assert shop.build("--out", str(tmp_path / "native")).status == 0
+    tars = [gzip.decompress(data) for data in layers(tmp_path / "native/layout")]
+    source = read_member(tars, f"{SITE}/demo/core.py")
+    layer = tar_of([member(f"{SITE}/demo/{name}", pyc(source + of, flags))])
+    Layout(tmp_path / "changed").image([*tars, layer])
+    fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=tmp_path / "changed"))
+    done = shop.run("build-image", "--backend", "buildx", "--format", "json")
+    if not said:
+        assert done.status == 0, done.out
+        return
+    (problem,) = done.json["problems"]
+    assert (done.status, problem["reason"]) == (1, "bytecode-stale")
+    assert name in problem["message"] and said in problem["message"]
+    assert not shop.out.exists()
+
+
+def test_bytecode_that_a_later_layer_takes_away(shop: Shop, path: Path, tmp_path: Path) -> None:
+    assert shop.build("--out", str(tmp_path / "native")).status == 0
+    tars = [gzip.decompress(data) for data in layers(tmp_path / "native/layout")]
+    stale = tar_of([member(f"{SITE}/demo/{CACHED}", pyc(b"", 1))])
+    for away in (f"{SITE}/demo/__pycache__/.wh.core.cpython-312.pyc", f"{SITE}/demo/.wh.__pycache__"):
+        layout = tmp_path / away.replace("/", "_")
+        Layout(layout).image([*tars, stale, tar_of([member(away)])])
+        fake(path, "docker", DOCKER.format(log=tmp_path / "log", layout=layout))
+        assert shop.run("build-image", "--backend", "buildx", "--format", "json").status == 0
+
+
+def read_member(tars: list[bytes], name: str) -> bytes:
+    """A file as the topmost layer has it."""
+    for data in reversed(tars):
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            for info in archive:
+                if info.name == name:
+                    stream = archive.extractfile(info)
+                    assert stream is not None
+                    return stream.read()
+    raise AssertionError(name)
 
 
 def layers(layout: Path) -> list[bytes]:

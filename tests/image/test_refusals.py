@@ -15,7 +15,7 @@ import pytest
 from shop import SITE, Shop, make_wheel
 from stubs import Layout, folder, installed_tar, member, tar_of
 
-from patchforge.image.layer import Entry
+from patchforge.image.layer import Entry, codec
 
 Change = Callable[[Shop], object]
 
@@ -76,6 +76,23 @@ def test_inputs(shop: Shop, case: str) -> None:
     found = refused(shop, "--allow-dirty")
     assert (found["reason"], found["status"]) == (reason, status)
     assert found.get("file") or found.get("hint")
+
+
+def test_another_compressor_than_the_pinned_one(shop: Shop, tmp_path: Path) -> None:
+    """The content is the same, and is named; the digests would not be."""
+    shop.edit_pin("epoch", f'codec = "{codec()}"\nepoch')
+    shop.commit()
+    first = shop.build("--out", str(tmp_path / "same"))
+    assert first.status == 0, first.out
+    shop.edit_pin(codec(), "gzip-6 zlib 9.9.9 probe 0123456789ab")
+    shop.commit()
+    problem = refused(shop)
+    assert (problem["reason"], problem["status"]) == ("codec-drift", 1)
+    blobs = tmp_path / "same/layout/blobs/sha256"
+    manifest = json.loads((blobs / first.json["digest"][7:]).read_text())
+    config = json.loads((blobs / manifest["config"]["digest"][7:]).read_text())
+    # The third layer is the project, and with it the pin that was edited.
+    assert all(diff_id in problem["message"] for diff_id in config["rootfs"]["diff_ids"][-3:-1])
 
 
 def test_a_table_that_drifts(shop: Shop) -> None:

@@ -14,7 +14,7 @@ from patchforge.errors import InputError, Refused
 from patchforge.image import facts
 from patchforge.image.checks import Inputs
 from patchforge.image.installed import Found, find, prove
-from patchforge.image.layer import Layer
+from patchforge.image.layer import Layer, codec
 from patchforge.image.layout import CONFIG, LAYER, MANIFEST, Base, Blob, Writer, dump, read_base
 from patchforge.image.patching import check_layer, patch_layer
 from patchforge.image.reading import read_back
@@ -72,6 +72,7 @@ def append(
     patches, applied = patch_layer(inputs.series, schema, nodes, found, wheel, image.bytecode)
     tool = tool_layer(inputs.tool, image, cache, found.python, fresh, lambda text: progress(text, 0, 0))
     layers = (tool, patches, project_layer(inputs.series))
+    _same_codec(image.codec, layers)
     progress("writing the image", 0, 0)
     writer = Writer(target)
     for blob in base.layers:
@@ -90,6 +91,16 @@ def open_base(inputs: Inputs, layout: Path | None) -> Base:
             hint=f"'skopeo copy docker://{inputs.image.base} oci:DIR', then --base DIR",
         )
     return read_base(layout, inputs.image.digest, inputs.image.platform)
+
+
+def _same_codec(pinned: str, layers: tuple[Layer, ...]) -> None:
+    if pinned and pinned != codec():
+        shown = ", ".join(f"{layer.owner} {layer.diff_id}" for layer in layers)
+        raise Refused(
+            f"the layers would be compressed by '{codec()}', and the pin says '{pinned}': same content ({shown}), other digests",
+            reason="codec-drift",
+            hint="build where the pinned compressor is, or pin this one as 'codec' in pin.toml",
+        )
 
 
 def _same_python(minor: str) -> None:

@@ -112,8 +112,13 @@ class _Hashing:
         return f"sha256:{self.total.hexdigest()}"
 
 
-def read_layer(path: Path, blob: Blob, diff_id: str) -> dict[str, Node]:
-    """The entries of a layer by path, whiteouts under their own names; both its hashes are proved."""
+def read_layer(
+    path: Path, blob: Blob, diff_id: str, keep: Callable[[str], bool] = lambda name: False
+) -> dict[str, Node]:
+    """The entries of a layer by path, whiteouts under their own names; both its hashes are proved.
+
+    The content of metadata is kept, and of the files that ``keep`` names.
+    """
 
     def corrupt(why: str) -> Refused:
         return Refused(f"a layer of the base: {why}", reason="base-corrupt", file=str(path))
@@ -125,7 +130,7 @@ def read_layer(path: Path, blob: Blob, diff_id: str) -> dict[str, Node]:
             plain = gzip.GzipFile(fileobj=outer) if compression(blob) == "gzip" else outer  # type: ignore[call-overload]
             inner = _Hashing(plain)
             with tarfile.open(fileobj=inner, mode="r|", bufsize=_CHUNK, errors="surrogateescape") as archive:  # type: ignore[call-overload]
-                for name, node in _nodes(archive, found):
+                for name, node in _nodes(archive, found, keep):
                     found[name] = node
                     if len(found) > _MOST:
                         raise ValueError(f"more than {_MOST} entries")
@@ -139,7 +144,7 @@ def read_layer(path: Path, blob: Blob, diff_id: str) -> dict[str, Node]:
     return found
 
 
-def _nodes(archive: tarfile.TarFile, found: dict[str, Node]) -> Iterator[tuple[str, Node]]:
+def _nodes(archive: tarfile.TarFile, found: dict[str, Node], keep: Callable[[str], bool]) -> Iterator[tuple[str, Node]]:
     for info in archive:
         name = info.name.removeprefix("./").strip("/")
         if name in ("", "."):
@@ -148,7 +153,8 @@ def _nodes(archive: tarfile.TarFile, found: dict[str, Node]) -> Iterator[tuple[s
             raise ValueError(f"{info.name!r} leaves the image")
         mode, uid, gid = info.mode & 0o7777, info.uid, info.gid
         if info.isfile():
-            yield name, _file(archive, info, name, (mode, uid, gid))
+            kept = (".dist-info/" in name or keep(name)) and info.size <= _KEEP
+            yield name, _file(archive, info, (mode, uid, gid), kept)
         elif info.isdir():
             yield name, Node("dir", mode, uid, gid)
         elif info.issym():
@@ -161,11 +167,10 @@ def _nodes(archive: tarfile.TarFile, found: dict[str, Node]) -> Iterator[tuple[s
             yield name, Node("other", mode, uid, gid)
 
 
-def _file(archive: tarfile.TarFile, info: tarfile.TarInfo, name: str, own: tuple[int, int, int]) -> Node:
+def _file(archive: tarfile.TarFile, info: tarfile.TarInfo, own: tuple[int, int, int], keep: bool) -> Node:
     stream = archive.extractfile(info)
     assert stream is not None
     total, kept = hashlib.sha256(), []
-    keep = ".dist-info/" in name and info.size <= _KEEP
     while piece := stream.read(_CHUNK):
         total.update(piece)
         if keep:

@@ -34,8 +34,10 @@ KEYS = (
     "apt",
     "epoch",
     "bytecode",
+    "codec",
     "env",
 )
+_CODEC = re.compile(r"([a-z0-9]+-\d+ [a-z]+ [\w.]+ probe [0-9a-f]{12})?\Z")
 BYTECODE = ("none", "checked-hash")
 
 
@@ -47,7 +49,7 @@ class ImagePin:
     locks of the engine and of patchforge itself, relative to the pin's directory; ``require`` what the engine's lock holds
     besides the distribution, ``omit`` packages the locks leave out although something asks for them; ``apt`` Debian packages
     as ``NAME=VERSION``; ``epoch`` the image's date in seconds, which no file carries; ``bytecode`` what the patch layer holds
-    of the changed modules.
+    of the changed modules; ``codec`` what must compress the layers, as provenance.intoto.json names it (empty: whatever does).
     """
 
     flavor: str
@@ -63,6 +65,7 @@ class ImagePin:
     env: Mapping[str, str] = field(default_factory=dict)
     glibc: str = "2.28"
     omit: tuple[str, ...] = ()
+    codec: str = ""
 
     @property
     def digest(self) -> str:
@@ -124,6 +127,7 @@ def _image(name: str, value: Any, flavors: tuple[str, ...], label: str) -> Image
         _environment(value.get("env", {}), fail),
         text("glibc", "2.28", _GLIBC, "the base's C library, such as 2.28"),
         _texts(value, "omit", _PACKAGE, "a package's name in small letters, digits and hyphens", fail),
+        text("codec", "", _CODEC, "a compressor as provenance.intoto.json names it"),
     )
 
 
@@ -166,6 +170,8 @@ def dump_image(image: ImagePin) -> dict[str, Any]:
         if values
     }
     out |= {"epoch": image.epoch, "bytecode": image.bytecode}
+    if image.codec:
+        out["codec"] = image.codec
     if image.env:
         out["env"] = dict(image.env)
     return out
