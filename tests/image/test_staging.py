@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,24 @@ def test_a_killed_build_leaves_nothing_that_looks_finished(
     assert left == []
     assert shop.build().status == 0
     assert [p.name for p in shop.out.parent.iterdir()] == [shop.out.name]
+
+
+def test_a_build_killed_while_a_client_writes(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client has written a whole layout when we are killed, and has not come back."""
+    assert shop.build("--out", str(tmp_path / "native")).status == 0
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    copied = f'for word; do case "$word" in type=oci,*) to="${{word#*dest=}}"; cp -r {tmp_path}/native/layout "${{to%%,*}}";; esac; done\n'
+    client = tmp_path / "docker"
+    for end, status in (("kill -9 $PPID\n", signal.SIGKILL), ("", 0)):
+        client.write_text(f"#!/bin/sh\n{copied}{end}")
+        client.chmod(0o755)
+        work = partial(shop.run, "build-image", "--backend", "buildx", "--format", "json")
+        if status:
+            assert in_child(work) == status
+            assert [p.name.endswith(".partial") for p in shop.out.parent.iterdir()] == [True]
+        else:
+            assert work().status == 0
+            assert [p.name for p in shop.out.parent.iterdir()] == [shop.out.name]
 
 
 def test_a_build_killed_between_two_blobs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
