@@ -1,0 +1,29 @@
+"""How much a change says, in words: names, strings, numbers.
+
+A unit that says little is equal in a release by chance: half of all modules have the same line for their logger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from patchforge.evidence.definitions import Definition
+
+ENOUGH = 8
+"""Words that are no coincidence when they are equal together."""
+
+_WORD = re.compile(r"'(?:[^'\\]|\\.)+'|\"(?:[^\"\\]|\\.)+\"|\b\d[\w.]*|\b(?:None|True|False)\b")
+
+
+def words(definition: Definition | None) -> Counter[str]:
+    """The words of what a definition says; none where there is no definition."""
+    return Counter(_WORD.findall(definition.says)) if definition is not None else Counter()
+
+
+def weighed(old: Definition | None, patched: Definition | None, new: Definition | None) -> tuple[int, int]:
+    """How many words a patch adds to and takes from a definition, and with how many of them the release did the same."""
+    before, after, now = words(old), words(patched), words(new)
+    added, removed = after - before, before - after
+    did = (added & (now - before)).total() + (removed & (before - now)).total()
+    return added.total() + removed.total(), did
