@@ -13,6 +13,7 @@ from patchforge.engine.probes import probe_holds
 from patchforge.engine.reverse import reversed_patch
 from patchforge.evidence.merge import merged
 from patchforge.evidence.model import LANDED, Past, Signals, Unit, Verdict
+from patchforge.evidence.moved import moved_files
 from patchforge.evidence.needs import lost_names
 from patchforge.evidence.units import Release, units_of
 from patchforge.evidence.unmade import Unmade
@@ -57,7 +58,9 @@ def scan(
             units=units,
             lines=_lines(patch, result.steps, read),
             probe=probe_holds(probes.get(patch.name), release.read, package),
-            why=plan.failure.message if plan.failure is not None else "",
+            why="; ".join([plan.failure.message, *moved_files(result.steps, survivors)])
+            if plan.failure is not None
+            else "",
             offset=bool(plan.results[0].offsets),
             lost=tuple(name for change, step in pairs for name in lost_names(change, step, read)),
             past=past(patch.name, units),

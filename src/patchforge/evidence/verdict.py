@@ -119,6 +119,8 @@ def _conflict(s: Signals) -> tuple[str, str, str]:
         return CONFLICT, "medium", "it does not apply"
     if s.merge == "changes":
         return CONFLICT, "medium", f"the release left its lines alone, and their place is no longer certain ({s.why})"
+    if s.merge == "missing":
+        return CONFLICT, "medium", f"the release lacks a file it changes ({s.why})"
     return CONFLICT, "medium", f"the release changed the same lines in its own way ({s.why})"
 
 
