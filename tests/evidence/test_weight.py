@@ -152,3 +152,15 @@ def test_words_are_counted_on_both_sides() -> None:
 def test_the_fix_in_full_still_lands() -> None:
     (found,) = judged({"store.py": OLD}, {"store.py": FIXED}, diff(OLD, FIXED))
     assert (found.verdict, found.confidence) == ("landed", "high")
+
+
+def test_a_table_that_grew_by_much_has_words_in_common_by_chance() -> None:
+    table = "KNOBS = {\n" + "".join(f'    "K{n}": choice("K{n}", "0", ["0", "1"]),\n' for n in range(9)) + "}\n"
+    patched = table.replace("}\n", '    "LOG": choice("LOG", "0", ["0", "1"]),\n}\n')
+    new = table.replace(
+        "KNOBS = {\n", "KNOBS = {\n" + "".join(f'    "N{n}": choice("N{n}", "0", ["0", "1"]),\n' for n in range(9))
+    )
+    new = new.replace('    "K8": choice("K8", "0", ["0", "1"]),\n', "")
+    (found,) = judged({"store.py": table}, {"store.py": new}, diff(table, patched))
+    assert [(unit.state, unit.did) for unit in found.signals.units] == [("other", 0)]
+    assert found.verdict == "conflict"
