@@ -23,7 +23,8 @@ class Unit:
 
     ``state``: what the new release has of it: ``patched``, ``old``, ``other`` or ``absent``.  ``old`` and ``new`` are
     ``path:line``, in the pin and in the release; ``moved`` is the path it was found at when that is another one; ``last`` is the
-    last line of what ``new`` names.
+    last line of what ``new`` names.  ``weight`` is the number of words that the patch adds or takes away there, ``did`` the
+    number of those that the release added or took away itself, where it has neither the patched nor the old one.
     """
 
     name: str
@@ -32,6 +33,13 @@ class Unit:
     new: str = ""
     moved: str = ""
     last: int = 0
+    weight: int = 0
+    did: int = 0
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The file on the pin and the name: what says whether two patches change the same thing."""
+        return self.old.rpartition(":")[0], self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ class Signals:
     ``forward``: it applies to the release, and is not already there; ``reverse``: every hunk comes off, uniquely;
     ``merge``: ``no-op``, ``changes``, ``conflict`` or ``missing``; ``lines``: every added line is there, in order, and no removed
     one is; ``probe``: whether its probe holds on the pristine release (``None``: it has none that can be read).
-    ``stands_on``: an earlier patch that makes a file this one changes, and that does not apply to the release.
+    ``stands_on``: an earlier patch that makes a file or a definition this one changes, and that does not apply to the release.
     """
 
     forward: bool

@@ -13,8 +13,10 @@ from patchforge.engine.probes import probe_holds
 from patchforge.engine.reverse import reversed_patch
 from patchforge.evidence.merge import merged
 from patchforge.evidence.model import LANDED, Past, Signals, Unit, Verdict
+from patchforge.evidence.moved import moved_files
 from patchforge.evidence.needs import lost_names
 from patchforge.evidence.units import Release, units_of
+from patchforge.evidence.unmade import Unmade
 from patchforge.evidence.verdict import judge
 from patchforge.headers.probe import Probe
 
@@ -42,13 +44,13 @@ def scan(
 
     survivors = Release(read, release.paths, release.complete, release.raw)
     verdicts = []
-    unmade: dict[str, str] = {}
+    unmade = Unmade()
     for number, (patch, result) in enumerate(zip(patches, old.results, strict=True)):
         if progress is not None:
             progress(patch.name, number, len(patches))
         plan = plan_series([Entry(patch, _scope(patch, result.steps))], read)
         pairs = list(zip(patch.files, result.steps, strict=True))
-        units = tuple(unit for change, step in pairs for unit in units_of(change, step, survivors))
+        units = unmade.apart(unit for change, step in pairs for unit in units_of(change, step, survivors))
         signals = Signals(
             forward=plan.failure is None,
             reverse=reverses[patch.name],
@@ -56,19 +58,21 @@ def scan(
             units=units,
             lines=_lines(patch, result.steps, read),
             probe=probe_holds(probes.get(patch.name), release.read, package),
-            why=plan.failure.message if plan.failure is not None else "",
+            why="; ".join([plan.failure.message, *moved_files(result.steps, survivors)])
+            if plan.failure is not None
+            else "",
             offset=bool(plan.results[0].offsets),
             lost=tuple(name for change, step in pairs for name in lost_names(change, step, read)),
             past=past(patch.name, units),
             searched=release.complete(),
-            stands_on=next((unmade[s.path] for s in result.steps if s.path in unmade), ""),
+            stands_on=unmade.under(result.steps, units),
         )
         verdict = judge(patch.name, signals, _proves(patch))
         verdicts.append(verdict)
         if verdict.verdict != LANDED and plan.failure is None:
             now.update(plan.after)
         elif verdict.verdict != LANDED:
-            unmade |= {s.path: patch.name for s in result.steps if s.before is None and read(s.path) is None}
+            unmade.note(patch.name, result.steps, units, read)
     return verdicts
 
 

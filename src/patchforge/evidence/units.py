@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patchforge.diff import FileDiff, Hunk
 from patchforge.engine.model import FileState, Reader, Step
 from patchforge.evidence.definitions import Definition, Definitions, NotPythonError, definitions, touched
 from patchforge.evidence.model import Unit
+from patchforge.evidence.weight import ENOUGH, weighed, words
 
 _TOKEN = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\sA-Za-z0-9_]")
+_SAYS = re.compile(rb"[\w\"']")
 _COMMENT_C = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _COMMENT_HASH = re.compile(rb"(?m)#[^\n]*")
 _DEFINES = re.compile(rb"\n[ \t]*+(?:(?:async[ \t]++)?+(?:def|class)[ \t]++)?+([A-Za-z_]\w*+)[ \t]*+[(:=\[]")
@@ -75,7 +77,12 @@ def _by_definition(step: Step, new: FileState | None, release: Release) -> list[
         names = touched(old_defs, patched_defs)
         if not names:
             return None  # comments or docstrings only: look at the lines
-        return [_definition_unit(name, step, old_defs, patched_defs, new_defs, release) for name in sorted(names)]
+        units = []
+        for name in sorted(names):
+            unit = _definition_unit(name, step, old_defs, patched_defs, new_defs, release)
+            weight, did = weighed(old_defs.get(name), patched_defs.get(name), new_defs.get(name))
+            units.append(replace(unit, weight=weight, did=did if unit.state == "other" else 0))
+        return units
     except NotPythonError:
         return None
 
@@ -128,12 +135,12 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
     """Another module that has the patched definition, word for word: its path, first and last line."""
     last = name.rpartition(".")[2].encode()
     others = [other for other in release.defining(last) if other != path]
-    if not others or len(patched.says) < 80:
+    if not others or words(patched).total() < ENOUGH:
         return None  # nowhere, or too little to be sure that it is the same one
-    words, lines = _words(patched.says), _longest(patched.source)
+    rare, lines = _rare(patched.says), _longest(patched.source)
     for other in others:
         data = release.data(other)
-        if not any(line in data for line in lines) or not all(word in data for word in words):
+        if not any(line in data for line in lines) or not all(word in data for word in rare):
             continue
         try:
             for definition in definitions(data).called(last):
@@ -144,7 +151,7 @@ def _elsewhere(name: str, patched: Definition, path: str, release: Release) -> t
     return None
 
 
-def _words(says: str) -> list[bytes]:
+def _rare(says: str) -> list[bytes]:
     """The longest names a definition uses: a file that lacks one of them cannot have it, and need not be parsed."""
     found = set(re.findall(r"'([A-Za-z_][A-Za-z0-9_]{3,})'", says))
     return [word.encode() for word in sorted(found, key=len, reverse=True)[:12]]
@@ -170,8 +177,10 @@ def tokens(data: bytes, path: str) -> list[bytes]:
 def _hunk_unit(change: FileDiff, hunk: Hunk, number: int, step: Step, new: FileState | None) -> Unit:
     where = f"{step.source or step.path}:{hunk.old_start}"
     name = f"hunk {number}"
+    changed = tokens(b"\n".join(text for op, text in hunk.body if op in (b"+", b"-")), step.path)
+    weight = sum(_SAYS.match(token) is not None for token in changed)
     if new is None:
-        return Unit(name, "patched" if step.after is None else "absent", where)
+        return Unit(name, "patched" if step.after is None else "absent", where, weight=weight)
     stream = b"\0".join([b"", *tokens(new.data, step.path), b""])
     patched, old = (b"\0".join([b"", *tokens(b"\n".join(side), step.path), b""]) for side in (hunk.new, hunk.old))
     has_new, has_old = patched in stream and len(patched) > 1, old in stream and len(old) > 1
@@ -179,7 +188,7 @@ def _hunk_unit(change: FileDiff, hunk: Hunk, number: int, step: Step, new: FileS
     if has_new and has_old:  # one holds the other: the longer one says more
         state = "patched" if len(patched) > len(old) else "old"
     first = _line(new, hunk) or 1
-    return Unit(name, state, where, f"{step.path}:{first}", last=first + max(len(hunk.new) - 1, 0))
+    return Unit(name, state, where, f"{step.path}:{first}", last=first + max(len(hunk.new) - 1, 0), weight=weight)
 
 
 def _line(new: FileState, hunk: Hunk) -> int | None:
