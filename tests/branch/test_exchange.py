@@ -310,7 +310,7 @@ def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
     assert b"Origin: somewhere" in text
     assert b"diff --git a/data/text.txt b/data/text.txt" in text
     lint = demo.run("lint", tree=False)
-    assert lint.status == 2
+    assert lint.status == 1
     assert "Kind" in lint.err
     filled = text.replace(b"Kind:\n", b"Kind: fix\n").replace(b"Upstream:\n", b"Upstream: none\n")
     filled = filled.replace(b"Cut-against:\n", b"Cut-against: demo 1.0\n").replace(

@@ -38,6 +38,16 @@ def test_drop_of_a_patch_another_requires(ready: Demo) -> None:
     assert {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()} == before
 
 
+def test_drop_of_a_patch_another_supersedes(demo: Demo) -> None:
+    demo.write_patches(log=LOG, names=NAMES.replace(b"Cut-against", b"Supersedes: log\nCut-against"))
+    assert demo.run("lock").status == 0
+    done = demo.run("drop", "log")
+    assert done.status == 2
+    assert "patches/demo-1.0/names.patch:6: 'names' says that it supersedes 'log'" in done.err
+    assert "take 'log' out of its header Supersedes, then drop it again" in done.err
+    assert (demo.patches / "log.patch").exists()
+
+
 def test_mv_renames_it_everywhere(ready: Demo) -> None:
     assert ready.run("mv", "log", "counting").status == 0
     assert (ready.series / "series").read_text() == "counting.patch\nnames.patch\n"

@@ -34,13 +34,23 @@ def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema)
     """The files of the project without the patches ``gone``.  Raises :class:`InputError` when one that stays needs them."""
     left = tuple(p for p in series.patches if p not in gone)
     for file in left:
+        header = header_of(file)
         for needed in gone:
-            if needed.name in header_of(file).names("Requires"):
+            if needed.name in header.names("Requires"):
                 raise InputError(
                     f"'{file.name}' requires '{needed.name}'",
                     reason="required",
                     file=file.label,
+                    line=header.line_of("Requires"),
                     hint=f"drop '{file.name}' first",
+                )
+            if needed.name in header.names("Supersedes"):
+                raise InputError(
+                    f"'{file.name}' says that it supersedes '{needed.name}'",
+                    reason="required",
+                    file=file.label,
+                    line=header.line_of("Supersedes"),
+                    hint=f"take '{needed.name}' out of its header Supersedes, then drop it again",
                 )
     return _files(series, left, {}, read, schema)
 

@@ -12,8 +12,8 @@ from patchforge.lint.order import accidental_order
 from patchforge.series.parsed import Schema, check_headers, parse_file
 from patchforge.series.project import PatchFile, Series
 
-INPUT_REASONS = frozenset({"header", "malformed", "path", "binary", "crlf", "empty"})
-"""The reasons that mean the input itself is wrong (status 2), not merely unwise."""
+UNREADABLE = frozenset({"malformed", "path", "binary", "crlf", "empty"})
+"""The reasons that mean a patch could not be read at all (status 2); a header that is wrong is what lint looks for (status 1)."""
 
 
 def lint(series: Series, schema: Schema | None) -> list[Problem]:
