@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from watch import watching
 
 from installed import FIRST, Place, patch
 from patchforge.errors import TreeError
 from trees import snapshot
-from watch import watching
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
