@@ -302,7 +302,7 @@ def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
     (other / "series").write_text("log.diff -p1\nnames.patch\n")
     done = demo.run("import", "--series", str(other))
     assert done.status == 0, done.err
-    assert "still to be written: Kind, Upstream, Cut-against, Retires-when" in done.out
+    assert "still to be written: Kind, Upstream, Retires-when" in done.out
     assert (demo.series / "series").read_text() == "log.patch\nnames.patch\n"
     assert (demo.patches / "log.patch").read_bytes() == LOG
     text = (demo.patches / "names.patch").read_bytes()
@@ -313,9 +313,8 @@ def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
     assert lint.status == 1
     assert "Kind" in lint.err
     filled = text.replace(b"Kind:\n", b"Kind: fix\n").replace(b"Upstream:\n", b"Upstream: none\n")
-    filled = filled.replace(b"Cut-against:\n", b"Cut-against: demo 1.0\n").replace(
-        b"Retires-when:\n", b"Retires-when: never\n"
-    )
+    assert b"\nCut-against: demo 1.0\n" in text
+    filled = filled.replace(b"Retires-when:\n", b"Retires-when: never\n")
     (demo.patches / "names.patch").write_bytes(filled.replace(b"What: spelling", b"What: spelling it right"))
     assert demo.run("lock").status == 0
     assert demo.run("apply").status == 0
@@ -327,7 +326,72 @@ def test_a_folder_of_patches_goes_by_name(demo: Demo, tmp_path: Path) -> None:
     (other / "0002-two.patch").write_bytes(LOOSE)
     (other / "0001-one.patch").write_bytes(LOOSE)
     (other / "notes.txt").write_bytes(b"x")
-    assert [t.name for t in take_series(other, PIN)] == ["0001-one", "0002-two"]
+    assert [t.name for t in take_series(other, PIN).taken] == ["0001-one", "0002-two"]
+
+
+def test_the_comments_of_an_adopted_series_come_along(demo: Demo, tmp_path: Path) -> None:
+    demo.write_patches(log=LOG)
+    (demo.patches / "names.patch").unlink()
+    (demo.series / "series").write_text("# ours\nlog.patch\n# end\n")
+    assert demo.run("lock").status == 0
+    other = tmp_path / "quilt"
+    other.mkdir()
+    docs = b"diff --git a/docs/x b/docs/x\n--- a/docs/x\n+++ b/docs/x\n@@ -1 +1 @@\n-a\n+b\n"
+    (other / "docs.patch").write_bytes(docs)
+    (other / "empty.patch").write_bytes(b"nothing yet\n")
+    (other / "names.patch").write_bytes(LOOSE)
+    more = b"--- a/demo/__init__.py\n+++ b/demo/__init__.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    (other / "more.diff").write_bytes(more)
+    (other / "series").write_bytes(
+        b"# theirs\n\n# spelling\nnames.patch # keep\r\n# of the docs\ndocs.patch\nempty.patch\nmore.diff -p1\t# last\n# below"
+    )
+    done = demo.run("import", "--series", str(other), "--format", "json")
+    assert done.status == 0, done.err
+    assert done.json["left_out"] == [
+        {"patch": "docs.patch", "reason": "nothing of it is in demo/"},
+        {"patch": "empty.patch", "reason": "there is no unified diff in it"},
+    ]
+    assert (demo.series / "series").read_text() == (
+        "# ours\nlog.patch\n# theirs\n\n# spelling\nnames.patch # keep\n# of the docs\nmore.patch # last\n# below\n# end\n"
+    )
+
+
+def test_what_of_an_adopted_series_is_left_out_is_said(demo: Demo, tmp_path: Path) -> None:
+    other = tmp_path / "folder"
+    other.mkdir()
+    (other / "a.patch").write_bytes(LOOSE.replace(b"/demo/", b"/lib/demo/"))
+    (other / "b.patch").write_bytes(b"diff --git a/docs/x b/docs/x\n--- a/docs/x\n+++ b/docs/x\n@@ -1 +1 @@\n-a\n+b\n")
+    (demo.series / "series").write_text("")
+    for path in demo.patches.iterdir():
+        path.unlink()
+    done = demo.run("import", "--series", str(other), "--prefix", "lib/demo/")
+    assert done.status == 0, done.err
+    assert "left out b.patch: nothing of it is in lib/demo/" in done.out
+    assert sorted(p.name for p in demo.patches.iterdir()) == ["a.patch"]
+    done = demo.run("import", "--series", str(other), "--prefix", "elsewhere")
+    assert done.status == 2
+    assert "none of its 2 patches has anything for the package: a.patch: nothing of it is in elsewhere/" in done.err
+    done = demo.run("import", "--series", str(other), "--name", "x")
+    assert done.status == 2
+    assert "--name is for one patch" in done.err
+
+
+def test_names_of_an_adopted_series_become_names_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    names = ["fix.patch", "Fix.diff", "sub/fix.patch", "\u00e9.patch", "_x.patch", "y" * 220 + ".patch"]
+    for number, name in enumerate(names):
+        text = LOOSE.replace(b"+NEW", b"+N%d" % number)
+        (tmp_path / name).write_bytes(text)
+    (tmp_path / "series").write_text("".join(f"{name}\n" for name in names))
+    found = [t.name for t in take_series(tmp_path, PIN).taken]
+    assert found == ["fix", "Fix-2", "sub-fix", "patch", "x", "y" * 200]
+
+
+def test_a_change_across_the_border_of_the_package_is_refused_in_a_series_too(tmp_path: Path) -> None:
+    text = b"diff --git a/demo/a.py b/a.py\nsimilarity index 100%\nrename from demo/a.py\nrename to a.py\n"
+    (tmp_path / "a.patch").write_bytes(text)
+    with pytest.raises(InputError, match=r"a\.py is outside demo/"):
+        take_series(tmp_path, PIN)
 
 
 @pytest.mark.parametrize("words", [[], ["x.patch", "--series", "y"], ["--series", "nowhere"], ["nowhere.patch"]])

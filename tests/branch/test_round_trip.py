@@ -133,6 +133,29 @@ def test_a_split_commit_gets_a_name_of_its_own(work: Work) -> None:
     ]
 
 
+def test_two_commits_whose_names_differ_only_in_capitals(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B")
+    (work.directory / "more.txt").write_text("x\n")
+    work.git("add", "-A")
+    work.git("commit", "--quiet", "-F", "-", stdin=message.replace("Patch-Name: names", "Patch-Name: Names"))
+    before = work.files()
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 2
+    assert "'Names' and 'names' differ only in capitals, and many file systems cannot hold both" in done.err
+    assert f"commit {work.git('rev-parse', '--short=10', 'HEAD')}: mend its trailer Patch-Name" in done.err
+    assert work.files() == before
+
+
+def test_a_message_in_another_encoding_is_read_as_git_says(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B").replace("Numbers are names.", "N\u00fcmbers are names.")
+    file = work.directory / ".git/said"
+    file.write_bytes(message.encode("latin-1"))
+    work.git("-c", "i18n.commitEncoding=latin1", "commit", "--quiet", "--amend", "-F", str(file))
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    assert (work.demo.patches / "names.patch").read_bytes().startswith("N\u00fcmbers are names.\n".encode())
+
+
 def test_a_commit_without_headers_is_named(work: Work) -> None:
     (work.directory / "x.txt").write_text("x\n")
     work.git("add", "x.txt")

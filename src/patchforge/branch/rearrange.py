@@ -12,7 +12,7 @@ from patchforge.branch.order import rewritten
 from patchforge.engine.model import Reader
 from patchforge.errors import InputError
 from patchforge.headers import parse_retires
-from patchforge.series.names import check_name
+from patchforge.series.names import check_name, free_name
 from patchforge.series.parsed import Schema, header_of
 from patchforge.series.project import PatchFile, Series
 
@@ -61,6 +61,7 @@ def renamed(series: Series, old: str, new: str, read: Reader, schema: Schema) ->
     new = check_name(new.removesuffix(".patch"))
     if any(p.name == new for p in series.patches) or patch_path(series, new).exists():
         raise InputError(f"the project has a patch '{new}'", reason="exists")
+    free_name(new, (p.name for p in series.patches if p is not was))
     made = []
     for file in series.patches:
         data = _mentioning(file, was.name, new)
