@@ -6,6 +6,7 @@ import re
 from email.header import Header as MailHeader
 
 from patchforge.diff import Patch, parse_patch
+from patchforge.exchange.described import Described, described
 from patchforge.exchange.sections import cut, renamed
 from patchforge.headers import Header
 
@@ -17,27 +18,29 @@ def mailbox(patches: list[tuple[Patch, bytes, Header | None]], prefix: str) -> b
     """One mail a patch: subject from ``What``, the text and the headers as the message, paths below ``prefix``."""
     out = []
     for number, (patch, data, header) in enumerate(patches, 1):
-        what = header.get("What") if header is not None else ""
-        subject = (
-            f"[PATCH {number}/{len(patches)}] {patch.name}: {what}"
-            if what
-            else f"[PATCH {number}/{len(patches)}] {patch.name}"
-        )
+        said = _of_header(patch, header) if header is not None else described(patch.text)
+        subject = f"[PATCH {number}/{len(patches)}] {said.subject or patch.name}"
         mail = [
             b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001",
-            b"From: " + _address(author_of(header) or _WHO),
-            f"Date: {_DATE}".encode(),
+            b"From: " + _address(said.author),
+            f"Date: {_dated(said.date)}".encode(),
             b"Subject: " + _encoded(subject),
             b"MIME-Version: 1.0",
             b"Content-Type: text/plain; charset=UTF-8",
             b"Content-Transfer-Encoding: 8bit",
             b"",
-            _escaped(patch.text.rstrip(b"\n")),
+            _escaped(said.body),
             b"---",
             b"",
         ]
         out.append(b"\n".join(mail) + _prefixed(data, prefix) + b"-- \npatchforge\n\n")
     return b"".join(out)
+
+
+def _of_header(patch: Patch, header: Header) -> Described:
+    what = header.get("What")
+    subject = f"{patch.name}: {what}" if what else patch.name
+    return Described(subject, author_of(header), "", patch.text.rstrip(b"\n"))
 
 
 def author_of(header: Header | None) -> str:
@@ -48,12 +51,30 @@ def author_of(header: Header | None) -> str:
 
 
 def _address(who: str) -> bytes:
-    """``NAME <ADDRESS>`` as a mail's header has it."""
+    """``NAME <ADDRESS>`` as a mail's header has it; a name without an address gets one that nobody has."""
     from email.utils import formataddr, parseaddr
 
+    who = " ".join(who.split())
+    if not who:
+        return _WHO.encode()
+    if "@" not in who:
+        name = who.partition("<")[0].strip() or "patchforge"
+        return formataddr((name, "patchforge@invalid")).encode()
     if who.isascii() and '"' not in who:
         return who.encode()
     return formataddr(parseaddr(who)).encode()
+
+
+def _dated(date: str) -> str:
+    """``date`` where it is one that a mail may have, else one that is always the same."""
+    from email.utils import parsedate_to_datetime
+
+    date = " ".join(date.split())
+    try:
+        parsedate_to_datetime(date)
+    except ValueError:
+        return _DATE
+    return date
 
 
 def _prefixed(data: bytes, prefix: str) -> bytes:
