@@ -156,6 +156,34 @@ def test_a_message_in_another_encoding_is_read_as_git_says(work: Work) -> None:
     assert (work.demo.patches / "names.patch").read_bytes().startswith("N\u00fcmbers are names.\n".encode())
 
 
+def test_a_squash_says_what_is_to_be_done_about_its_message(work: Work) -> None:
+    edit = "sed -i 2s/^pick/squash/"
+    work.git("rebase", "--quiet", "-i", "pristine", GIT_SEQUENCE_EDITOR=edit)
+    before = work.files()
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 2
+    assert "its message has the headers of several patches, 'log' and 'names', as a squash leaves it" in done.err
+    assert "(log: the engine counts its starts)" in done.err
+    assert "1 problem" not in done.err
+    assert work.files() == before
+
+
+def test_the_message_of_a_squash_with_one_header_left_is_that_of_the_patch(work: Work, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    # A person deletes the second message's headers, and leaves what git wrote above each.
+    editor.write_text('#!/bin/sh\nsed -i "/^# This is the commit message #2:/,\\$d" "$1"\n')
+    editor.chmod(0o755)
+    edit = "sed -i 2s/^pick/squash/"
+    work.git("rebase", "--quiet", "-i", "pristine", GIT_SEQUENCE_EDITOR=edit, GIT_EDITOR=str(editor))
+    assert work.git("log", "-1", "--format=%B").startswith("# This is a combination of 2 commits.")
+    done = work.demo.run("refresh", str(work.directory), "--format", "json", tree=False)
+    assert done.status == 0, done.out
+    assert [(p["name"], p["result"]) for p in done.json["patches"]] == [("log", "changed"), ("names", "dropped")]
+    text = (work.demo.patches / "log.patch").read_bytes()
+    assert text.partition(b"diff --git")[0] == LOG.partition(b"diff --git")[0]
+    assert b"+zwei" in text
+
+
 def test_a_commit_without_headers_is_named(work: Work) -> None:
     (work.directory / "x.txt").write_text("x\n")
     work.git("add", "x.txt")

@@ -133,6 +133,9 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
             )
         taken.add(name)
         file = by_name.get(name)
+        if message.others and not (file is not None and _same_text(file, message, schema is not None)):
+            problems.append(_squashed(commit, message))
+            continue
         problems += _check(commit, message, name, schema)
         settled_at = origin.get(file.name) if file is not None else None
         if file is not None and _same(repository, parent, commit, message, file, schema is not None, settled_at):
@@ -231,6 +234,19 @@ def _check(commit: Commit, message: Message, name: str, schema: Schema | None) -
     return [
         Problem(p.message, where, None, p.hint, p.reason, patch=name) for p in schema.checker.check(header, where, None)
     ]
+
+
+def _squashed(commit: Commit, message: Message) -> Problem:
+    """The commit has the messages of several patches."""
+    named = " and ".join(f"'{name}'" for name in (*message.others, message.name))
+    return Problem(
+        f"its message has the headers of several patches, {named}, as a squash leaves it",
+        f"commit {commit.id[:10]} ({message.subject})",
+        None,
+        f"keep the text and the headers of one: {_REWORD} (or squash with 'fixup', which keeps the first's)",
+        "header",
+        patch=message.name,
+    )
 
 
 def _free(name: str, taken: set[str]) -> str:
