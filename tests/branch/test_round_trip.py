@@ -354,7 +354,7 @@ SERIES = "# top\n\n# one\na.patch\nb.patch  # two\n\n# three\nc.patch\n# end\n"
         (["b.patch", "c.patch"], {}, "# top\n\n# one\nb.patch  # two\n\n# three\nc.patch\n# end\n"),
         (["a.patch", "n.patch", "b.patch", "c.patch"], {}, SERIES.replace("a.patch\n", "a.patch\nn.patch\n")),
         (["a.patch", "z.patch", "c.patch"], {"b.patch": "z.patch"}, SERIES.replace("b.patch", "z.patch")),
-        (["c.patch", "a.patch", "b.patch"], {}, "\n# three\nc.patch\n# top\n\n# one\na.patch\nb.patch  # two\n# end\n"),
+        (["c.patch", "a.patch", "b.patch"], {}, "# top\n\n# three\nc.patch\n# one\na.patch\nb.patch  # two\n# end\n"),
         ([], {}, "# top\n\n# one\n\n# three\n# end\n"),
     ],
 )

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
+_HEAD = re.compile(r"(?:[ \t]*#[^\n]*\n)+(?:[ \t]*\n)+")
+
 
 def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]) -> str:
     """``text`` with the lines of ``old`` names replaced by those of ``new``, in order.
 
-    A patch's block is its line with the comments and blank lines above it.  A patch that is new goes below the one before
-    it; the comments of one that is gone stay.  An unchanged order gives the same bytes.
+    A patch's block is its line with the comments and blank lines above it; comments with a blank line below them that the
+    file starts with are about all of it, and stay there.  A patch that is new goes below the one before it; the comments of
+    one that is gone stay.  An unchanged order gives the same bytes.
     """
     if old == new:
         return text
     if not old:  # what stands there is about all of them
         return (text if not text or text.endswith("\n") else text + "\n") + "".join(f"{name}\n" for name in new)
+    head = _HEAD.match(text)
+    top = head[0] if head else ""
+    text = text[len(top) :]
     blocks: dict[str, list[str]] = {}
     pending: list[str] = []
     names = iter(old)
@@ -30,7 +38,8 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
     if moved:
         for name in new:
             out += _block(blocks, back.get(name, name), name)
-        return "".join(out + tail)
+        text = "".join(out + tail)
+        return top + (text.lstrip("\n") if top else text)
     rest = list(old)
     for name in new:
         source = back.get(name, name)
@@ -41,7 +50,7 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
         out += _block(blocks, source, name)
     for name in rest:
         out += blocks[name][:-1]
-    return "".join(out + tail)
+    return top + "".join(out + tail)
 
 
 def _block(blocks: dict[str, list[str]], source: str, name: str) -> list[str]:
