@@ -362,6 +362,16 @@ def test_the_series_file_keeps_its_comments(new: list[str], renamed: dict[str, s
     assert rewritten(SERIES, ["a.patch", "b.patch", "c.patch"], new, renamed) == text
 
 
+def test_a_series_file_is_taken_apart_as_it_is_read() -> None:
+    """A byte order mark in front, and characters that end lines elsewhere, inside of comments."""
+    text = "\ufeff# one\u2028two\x0cthree\na.patch\nb.patch # x\x85y\n"
+    assert (
+        rewritten(text, ["a.patch", "b.patch"], ["b.patch"], {}) == "\ufeff# one\u2028two\x0cthree\nb.patch # x\x85y\n"
+    )
+    moved = "\ufeffb.patch # x\x85y\n# one\u2028two\x0cthree\na.patch\n"
+    assert rewritten(text, ["a.patch", "b.patch"], ["b.patch", "a.patch"], {}) == moved
+
+
 @pytest.mark.parametrize("text", ["", "# About all of them\n", "# About all of them\n\n# and more"])
 def test_the_first_patches_go_below_what_is_said_of_all(text: str) -> None:
     whole = text + "\n" * bool(text and not text.endswith("\n"))

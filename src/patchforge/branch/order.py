@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_HEAD = re.compile(r"(?:[ \t]*#[^\n]*\n)+(?:[ \t]*\n)+")
+_HEAD = re.compile(r"\ufeff?(?:(?:[ \t]*#[^\n]*\n)+(?:[ \t]*\n)+)?")
 
 
 def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]) -> str:
@@ -19,13 +19,14 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
     if not old:  # what stands there is about all of them
         return (text if not text or text.endswith("\n") else text + "\n") + "".join(f"{name}\n" for name in new)
     head = _HEAD.match(text)
-    top = head[0] if head else ""
+    assert head is not None
+    top = head[0]
     text = text[len(top) :]
     blocks: dict[str, list[str]] = {}
     pending: list[str] = []
     names = iter(old)
-    for line in text.splitlines(keepends=True):
-        pending.append(line if line.endswith("\n") else line + "\n")
+    for line in text.removesuffix("\n").split("\n") if text else []:  # as it was read: no other character ends a line
+        pending.append(f"{line}\n")
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             blocks[next(names)] = pending
@@ -39,7 +40,7 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
         for name in new:
             out += _block(blocks, back.get(name, name), name)
         text = "".join(out + tail)
-        return top + (text.lstrip("\n") if top else text)
+        return top + (text.lstrip("\n") if top.endswith("\n") else text)
     rest = list(old)
     for name in new:
         source = back.get(name, name)
