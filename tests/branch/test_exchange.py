@@ -448,10 +448,18 @@ def test_a_commit_signed_off_is_a_patch_and_goes_upstream_with_its_author(
     assert said == "User <user@example.org>|User <user@example.org>\npatchforge <patchforge@invalid>|\n"
 
 
+@pytest.mark.parametrize(
+    "who",
+    [
+        "J\u00fcrgen \u00d6. Tester <j@example.org>",
+        "O'X, J. P <j+x@example.org>",
+        "J\u00f6rg O'X, Jr <j@example.org>",
+        "J <j\u00fc@example.org>",
+    ],
+)
 def test_the_author_of_what_was_taken_in_is_that_of_what_is_handed_out(
-    demo: Demo, upstream: Path, tmp_path: Path
+    demo: Demo, upstream: Path, tmp_path: Path, who: str
 ) -> None:
-    who = "J\u00fcrgen \u00d6. Tester <j@example.org>"
     demo.write_patches(log=LOG.replace(b"Retires-when", f"Author: {who}\nRetires-when".encode()))
     box = tmp_path / "box"
     assert demo.run("export", "--mbox", str(box), tree=False).status == 0
@@ -459,3 +467,52 @@ def test_the_author_of_what_was_taken_in_is_that_of_what_is_handed_out(
     assert git(upstream, "log", "-1", "--format=%an <%ae>").decode() == f"{who}\n"
     (letter,) = letters(box.read_bytes())
     assert letter.author == who
+
+
+AWKWARD = b"""\
+Subject: something else
+From here on all is text:
+--- a/core.py
++++ b/core.py
+diff --git a/x b/x
+Index: x
+---
+-- >8 --
+>From the start.
+"""
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_git_am_takes_the_whole_text_and_the_very_bytes(
+    demo: Demo, upstream: Path, tmp_path: Path, ends: bytes
+) -> None:
+    """Nothing of the text is taken for a diff, a mail or its end; carriage returns arrive, and lines of any length."""
+    demo.write_patches(log=AWKWARD.replace(b"diff --git", b" diff --git") + b"\n" + LOG)
+    assert demo.run("lock").status == 0
+    work = Work(demo, tmp_path / "work")
+    assert demo.run("checkout", str(work.directory)).status == 0
+    new = ("t\u00e4st = " + "x" * 70 + "=\u00e9" * 40 + " ").encode() + ends + b"\ttab\t" + ends + b"end"
+    (work.directory / "data/new.txt").write_bytes(new)
+    work.git("add", "-A")
+    message = work.git("log", "-1", "--format=%B").replace("Patch-Name: log", "Patch-Name: more")
+    work.git("commit", "--quiet", "-F", "-", stdin=message)
+    done = demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    box = tmp_path / "box"
+    assert demo.run("export", "--mbox", str(box), tree=False).status == 0
+    (mail,) = [m for m in box.read_bytes().split(b"From 0000000000")[1:] if b"PATCH 2/2" in m]
+    assert max(map(len, mail.split(b"\n"))) < 80 or ends == b"\n"
+    git(upstream, "am", "-q", str(box))
+    assert (upstream / "demo/data/new.txt").read_bytes() == new
+    for commit in ("HEAD", "HEAD~1"):
+        said = git(upstream, "log", "-1", "--format=%B", commit)
+        assert said.startswith((b"log: the engine", b"more: the engine"))
+        for line in AWKWARD.splitlines():
+            assert line in said
+        assert b"\nKind: feature\n" in said
+    taken = take(box.read_bytes(), "box", PIN, None, None)
+    assert [t.name for t in taken] == ["log", "more"]
+    assert (
+        taken[1].data.partition(b"\ndiff --git")[2]
+        == (demo.patches / "more.patch").read_bytes().partition(b"\ndiff --git")[2]
+    )

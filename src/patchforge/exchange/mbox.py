@@ -11,6 +11,8 @@ from patchforge.exchange.sections import cut, renamed
 from patchforge.headers import Header
 
 _WHO = "patchforge <patchforge@invalid>"
+_PLAIN = frozenset(b"\t" + bytes(range(32, 127))) - {ord("=")}
+_WIDEST = 76
 _DATE = "Thu, 01 Jan 2026 00:00:00 +0000"
 
 
@@ -22,18 +24,20 @@ def mailbox(patches: list[tuple[Patch, bytes, Header | None]], prefix: str) -> b
         subject = f"[PATCH {number}/{len(patches)}] {said.subject or patch.name}"
         mail = [
             b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001",
-            b"From: " + _address(said.author),
+            b"From: " + _address(said.author or _WHO),
             f"Date: {_dated(said.date)}".encode(),
             b"Subject: " + _encoded(subject),
             b"MIME-Version: 1.0",
             b"Content-Type: text/plain; charset=UTF-8",
             b"Content-Transfer-Encoding: 8bit",
             b"",
-            _escaped(said.body),
-            b"---",
             b"",
         ]
-        out.append(b"\n".join(mail) + _prefixed(data, prefix) + b"-- \npatchforge\n\n")
+        body = _escaped(said.body) + b"\n---\n" + _prefixed(data, prefix) + b"-- \npatchforge\n"
+        if b"\r" in body:
+            mail[-3] = b"Content-Transfer-Encoding: quoted-printable"
+            body = _quoted(body)
+        out.append(b"\n".join(mail) + body + b"\n")
     return b"".join(out)
 
 
@@ -52,17 +56,17 @@ def author_of(header: Header | None) -> str:
 
 def _address(who: str) -> bytes:
     """``NAME <ADDRESS>`` as a mail's header has it; a name without an address gets one that nobody has."""
-    from email.utils import formataddr, parseaddr
+    from email.utils import formataddr
 
     who = " ".join(who.split())
-    if not who:
-        return _WHO.encode()
-    if "@" not in who:
-        name = who.partition("<")[0].strip() or "patchforge"
-        return formataddr((name, "patchforge@invalid")).encode()
-    if who.isascii() and '"' not in who:
-        return who.encode()
-    return formataddr(parseaddr(who)).encode()
+    found = re.fullmatch(r"(.*?)\s*<([^<>]*@[^<>]*)>", who)
+    if found is not None:
+        name, address = found.groups()
+    else:
+        name, address = ("", who) if "@" in who and " " not in who else (who, "patchforge@invalid")
+    if not address.isascii():
+        return f"{name} <{address}>".encode()
+    return formataddr((name, address)).encode()
 
 
 def _dated(date: str) -> str:
@@ -93,5 +97,25 @@ def _encoded(subject: str) -> bytes:
 
 
 def _escaped(text: bytes) -> bytes:
-    """Lines that a mailbox or ``git am`` would take for something else, indented by a blank."""
-    return re.sub(rb"^(From |---$|diff |Index: |>+From )", rb" \1", text, flags=re.MULTILINE)
+    """Lines that a mailbox or ``git am`` would take for something else, indented by a blank: what starts a mail or a diff,
+    what ends a message, and at its beginning what names another author or subject."""
+    text = re.sub(rb"\A\s*(?=(?:From|Subject|Date): )", b" ", text, flags=re.IGNORECASE)
+    return re.sub(rb"^(?=From |>+From |---[ \t]*$|--- \S|diff -|Index: )", b" ", text, flags=re.MULTILINE)
+
+
+def _quoted(body: bytes) -> bytes:
+    """``body`` as quoted-printable, which carries carriage returns through ``git am``; lines end as they did."""
+    out = []
+    for line in body.split(b"\n"):
+        coded = b"".join(b"%c" % c if c in _PLAIN else b"=%02X" % c for c in line)
+        if coded[-1:] in (b" ", b"\t"):
+            coded = coded[:-1] + b"=%02X" % coded[-1]
+        while len(coded) > _WIDEST:
+            at = _WIDEST - 1
+            at -= next(
+                (back for back in (1, 2) if coded[at - back : at - back + 1] == b"="), 0
+            )  # no code is torn apart
+            out.append(coded[:at] + b"=")
+            coded = coded[at:]
+        out.append(coded)
+    return b"\n".join(out)
