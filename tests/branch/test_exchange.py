@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import subprocess
@@ -185,6 +186,23 @@ def test_encodings_of_mails(upstream: Path) -> None:
 def test_what_holds_no_diff(data: bytes) -> None:
     with pytest.raises(InputError, match="no unified diff"):
         take(data, "x", PIN, None, None)
+
+
+def test_what_hides_a_diff_is_named(upstream: Path) -> None:
+    edit(upstream)
+    plain = git(upstream, "diff")
+    for data, hint in (
+        (gzip.compress(plain), "it is compressed"),
+        (git(upstream, "diff", "--color=always"), "colours of a terminal: make it with --no-color"),
+        (plain.decode().encode("utf-16"), "it is UTF-16"),
+        (b"\n<!DOCTYPE html>\n<html><pre>diff</pre>", "it is a web page"),
+        (git(upstream, "diff", "--no-prefix"), "its names lack a/ and b/"),
+    ):
+        with pytest.raises(InputError) as told:
+            take(data, "x.diff", PIN, None, None)
+        assert hint in str(told.value)
+    (taken,) = take(git(upstream, "-c", "diff.noprefix=false", "diff"), "x.diff", PIN, None, None)
+    assert taken.data.count(b"diff --git") == 1
 
 
 def test_a_diff_of_other_files_only(upstream: Path) -> None:
