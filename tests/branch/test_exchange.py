@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import subprocess
@@ -187,6 +188,23 @@ def test_what_holds_no_diff(data: bytes) -> None:
         take(data, "x", PIN, None, None)
 
 
+def test_what_hides_a_diff_is_named(upstream: Path) -> None:
+    edit(upstream)
+    plain = git(upstream, "diff")
+    for data, hint in (
+        (gzip.compress(plain), "it is compressed"),
+        (git(upstream, "diff", "--color=always"), "colours of a terminal: make it with --no-color"),
+        (plain.decode().encode("utf-16"), "it is UTF-16"),
+        (b"\n<!DOCTYPE html>\n<html><pre>diff</pre>", "it is a web page"),
+        (git(upstream, "diff", "--no-prefix"), "its names lack a/ and b/"),
+    ):
+        with pytest.raises(InputError) as told:
+            take(data, "x.diff", PIN, None, None)
+        assert hint in str(told.value)
+    (taken,) = take(git(upstream, "-c", "diff.noprefix=false", "diff"), "x.diff", PIN, None, None)
+    assert taken.data.count(b"diff --git") == 1
+
+
 def test_a_diff_of_other_files_only(upstream: Path) -> None:
     (upstream / "README").write_bytes(b"x\n")
     with pytest.raises(InputError, match="none of its 1 files is in demo/"):
@@ -302,7 +320,7 @@ def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
     (other / "series").write_text("log.diff -p1\nnames.patch\n")
     done = demo.run("import", "--series", str(other))
     assert done.status == 0, done.err
-    assert "still to be written: Kind, Upstream, Cut-against, Retires-when" in done.out
+    assert "still to be written: Kind, Upstream, Retires-when" in done.out
     assert (demo.series / "series").read_text() == "log.patch\nnames.patch\n"
     assert (demo.patches / "log.patch").read_bytes() == LOG
     text = (demo.patches / "names.patch").read_bytes()
@@ -310,12 +328,11 @@ def test_a_series_kept_elsewhere_is_adopted(demo: Demo, tmp_path: Path) -> None:
     assert b"Origin: somewhere" in text
     assert b"diff --git a/data/text.txt b/data/text.txt" in text
     lint = demo.run("lint", tree=False)
-    assert lint.status == 2
+    assert lint.status == 1
     assert "Kind" in lint.err
     filled = text.replace(b"Kind:\n", b"Kind: fix\n").replace(b"Upstream:\n", b"Upstream: none\n")
-    filled = filled.replace(b"Cut-against:\n", b"Cut-against: demo 1.0\n").replace(
-        b"Retires-when:\n", b"Retires-when: never\n"
-    )
+    assert b"\nCut-against: demo 1.0\n" in text
+    filled = filled.replace(b"Retires-when:\n", b"Retires-when: never\n")
     (demo.patches / "names.patch").write_bytes(filled.replace(b"What: spelling", b"What: spelling it right"))
     assert demo.run("lock").status == 0
     assert demo.run("apply").status == 0
@@ -327,7 +344,72 @@ def test_a_folder_of_patches_goes_by_name(demo: Demo, tmp_path: Path) -> None:
     (other / "0002-two.patch").write_bytes(LOOSE)
     (other / "0001-one.patch").write_bytes(LOOSE)
     (other / "notes.txt").write_bytes(b"x")
-    assert [t.name for t in take_series(other, PIN)] == ["0001-one", "0002-two"]
+    assert [t.name for t in take_series(other, PIN).taken] == ["0001-one", "0002-two"]
+
+
+def test_the_comments_of_an_adopted_series_come_along(demo: Demo, tmp_path: Path) -> None:
+    demo.write_patches(log=LOG)
+    (demo.patches / "names.patch").unlink()
+    (demo.series / "series").write_text("# ours\nlog.patch\n# end\n")
+    assert demo.run("lock").status == 0
+    other = tmp_path / "quilt"
+    other.mkdir()
+    docs = b"diff --git a/docs/x b/docs/x\n--- a/docs/x\n+++ b/docs/x\n@@ -1 +1 @@\n-a\n+b\n"
+    (other / "docs.patch").write_bytes(docs)
+    (other / "empty.patch").write_bytes(b"nothing yet\n")
+    (other / "names.patch").write_bytes(LOOSE)
+    more = b"--- a/demo/__init__.py\n+++ b/demo/__init__.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    (other / "more.diff").write_bytes(more)
+    (other / "series").write_bytes(
+        b"# theirs\n\n# spelling\nnames.patch # keep\r\n# of the docs\ndocs.patch\nempty.patch\nmore.diff -p1\t# last\n# below"
+    )
+    done = demo.run("import", "--series", str(other), "--format", "json")
+    assert done.status == 0, done.err
+    assert done.json["left_out"] == [
+        {"patch": "docs.patch", "reason": "nothing of it is in demo/"},
+        {"patch": "empty.patch", "reason": "there is no unified diff in it"},
+    ]
+    assert (demo.series / "series").read_text() == (
+        "# ours\nlog.patch\n# theirs\n\n# spelling\nnames.patch # keep\n# of the docs\nmore.patch # last\n# below\n# end\n"
+    )
+
+
+def test_what_of_an_adopted_series_is_left_out_is_said(demo: Demo, tmp_path: Path) -> None:
+    other = tmp_path / "folder"
+    other.mkdir()
+    (other / "a.patch").write_bytes(LOOSE.replace(b"/demo/", b"/lib/demo/"))
+    (other / "b.patch").write_bytes(b"diff --git a/docs/x b/docs/x\n--- a/docs/x\n+++ b/docs/x\n@@ -1 +1 @@\n-a\n+b\n")
+    (demo.series / "series").write_text("")
+    for path in demo.patches.iterdir():
+        path.unlink()
+    done = demo.run("import", "--series", str(other), "--prefix", "lib/demo/")
+    assert done.status == 0, done.err
+    assert "left out b.patch: nothing of it is in lib/demo/" in done.out
+    assert sorted(p.name for p in demo.patches.iterdir()) == ["a.patch"]
+    done = demo.run("import", "--series", str(other), "--prefix", "elsewhere")
+    assert done.status == 2
+    assert "none of its 2 patches has anything for the package: a.patch: nothing of it is in elsewhere/" in done.err
+    done = demo.run("import", "--series", str(other), "--name", "x")
+    assert done.status == 2
+    assert "--name is for one patch" in done.err
+
+
+def test_names_of_an_adopted_series_become_names_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    names = ["fix.patch", "Fix.diff", "sub/fix.patch", "\u00e9.patch", "_x.patch", "y" * 220 + ".patch"]
+    for number, name in enumerate(names):
+        text = LOOSE.replace(b"+NEW", b"+N%d" % number)
+        (tmp_path / name).write_bytes(text)
+    (tmp_path / "series").write_text("".join(f"{name}\n" for name in names))
+    found = [t.name for t in take_series(tmp_path, PIN).taken]
+    assert found == ["fix", "Fix-2", "sub-fix", "patch", "x", "y" * 200]
+
+
+def test_a_change_across_the_border_of_the_package_is_refused_in_a_series_too(tmp_path: Path) -> None:
+    text = b"diff --git a/demo/a.py b/a.py\nsimilarity index 100%\nrename from demo/a.py\nrename to a.py\n"
+    (tmp_path / "a.patch").write_bytes(text)
+    with pytest.raises(InputError, match=r"a\.py is outside demo/"):
+        take_series(tmp_path, PIN)
 
 
 @pytest.mark.parametrize("words", [[], ["x.patch", "--series", "y"], ["--series", "nowhere"], ["nowhere.patch"]])
@@ -384,10 +466,18 @@ def test_a_commit_signed_off_is_a_patch_and_goes_upstream_with_its_author(
     assert said == "User <user@example.org>|User <user@example.org>\npatchforge <patchforge@invalid>|\n"
 
 
+@pytest.mark.parametrize(
+    "who",
+    [
+        "J\u00fcrgen \u00d6. Tester <j@example.org>",
+        "O'X, J. P <j+x@example.org>",
+        "J\u00f6rg O'X, Jr <j@example.org>",
+        "J <j\u00fc@example.org>",
+    ],
+)
 def test_the_author_of_what_was_taken_in_is_that_of_what_is_handed_out(
-    demo: Demo, upstream: Path, tmp_path: Path
+    demo: Demo, upstream: Path, tmp_path: Path, who: str
 ) -> None:
-    who = "J\u00fcrgen \u00d6. Tester <j@example.org>"
     demo.write_patches(log=LOG.replace(b"Retires-when", f"Author: {who}\nRetires-when".encode()))
     box = tmp_path / "box"
     assert demo.run("export", "--mbox", str(box), tree=False).status == 0
@@ -395,3 +485,52 @@ def test_the_author_of_what_was_taken_in_is_that_of_what_is_handed_out(
     assert git(upstream, "log", "-1", "--format=%an <%ae>").decode() == f"{who}\n"
     (letter,) = letters(box.read_bytes())
     assert letter.author == who
+
+
+AWKWARD = b"""\
+Subject: something else
+From here on all is text:
+--- a/core.py
++++ b/core.py
+diff --git a/x b/x
+Index: x
+---
+-- >8 --
+>From the start.
+"""
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_git_am_takes_the_whole_text_and_the_very_bytes(
+    demo: Demo, upstream: Path, tmp_path: Path, ends: bytes
+) -> None:
+    """Nothing of the text is taken for a diff, a mail or its end; carriage returns arrive, and lines of any length."""
+    demo.write_patches(log=AWKWARD.replace(b"diff --git", b" diff --git") + b"\n" + LOG)
+    assert demo.run("lock").status == 0
+    work = Work(demo, tmp_path / "work")
+    assert demo.run("checkout", str(work.directory)).status == 0
+    new = ("t\u00e4st = " + "x" * 70 + "=\u00e9" * 40 + " ").encode() + ends + b"\ttab\t" + ends + b"end"
+    (work.directory / "data/new.txt").write_bytes(new)
+    work.git("add", "-A")
+    message = work.git("log", "-1", "--format=%B").replace("Patch-Name: log", "Patch-Name: more")
+    work.git("commit", "--quiet", "-F", "-", stdin=message)
+    done = demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    box = tmp_path / "box"
+    assert demo.run("export", "--mbox", str(box), tree=False).status == 0
+    (mail,) = [m for m in box.read_bytes().split(b"From 0000000000")[1:] if b"PATCH 2/2" in m]
+    assert max(map(len, mail.split(b"\n"))) < 80 or ends == b"\n"
+    git(upstream, "am", "-q", str(box))
+    assert (upstream / "demo/data/new.txt").read_bytes() == new
+    for commit in ("HEAD", "HEAD~1"):
+        said = git(upstream, "log", "-1", "--format=%B", commit)
+        assert said.startswith((b"log: the engine", b"more: the engine"))
+        for line in AWKWARD.splitlines():
+            assert line in said
+        assert b"\nKind: feature\n" in said
+    taken = take(box.read_bytes(), "box", PIN, None, None)
+    assert [t.name for t in taken] == ["log", "more"]
+    assert (
+        taken[1].data.partition(b"\ndiff --git")[2]
+        == (demo.patches / "more.patch").read_bytes().partition(b"\ndiff --git")[2]
+    )

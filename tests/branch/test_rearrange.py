@@ -38,6 +38,33 @@ def test_drop_of_a_patch_another_requires(ready: Demo) -> None:
     assert {p: p.read_bytes() for p in ready.root.rglob("*") if p.is_file()} == before
 
 
+def test_a_name_that_differs_only_in_capitals_is_refused(ready: Demo, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.patch"
+    letter.write_bytes(NAMES.replace(b"extra", b"more"))
+    work = tmp_path / "work"
+    assert ready.run("checkout", str(work)).status == 0
+    for words in (["mv", "names", "Log"], ["import", "--name=LOG", "--prefix=.", str(letter)]):
+        done = ready.run(*words)
+        assert done.status == 2, words
+        assert "differ only in capitals, and many file systems cannot hold both" in done.err
+    done = ready.run("new", "Log", str(work), tree=False)
+    assert done.status == 2
+    assert "'Log' and 'log' differ only in capitals" in done.err
+    assert sorted(p.name for p in ready.patches.iterdir()) == ["log.patch", "names.patch"]
+    assert ready.run("mv", "log", "LOG").status == 0
+    assert sorted(p.name for p in ready.patches.iterdir()) == ["LOG.patch", "names.patch"]
+
+
+def test_drop_of_a_patch_another_supersedes(demo: Demo) -> None:
+    demo.write_patches(log=LOG, names=NAMES.replace(b"Cut-against", b"Supersedes: log\nCut-against"))
+    assert demo.run("lock").status == 0
+    done = demo.run("drop", "log")
+    assert done.status == 2
+    assert "patches/demo-1.0/names.patch:6: 'names' says that it supersedes 'log'" in done.err
+    assert "take 'log' out of its header Supersedes, then drop it again" in done.err
+    assert (demo.patches / "log.patch").exists()
+
+
 def test_mv_renames_it_everywhere(ready: Demo) -> None:
     assert ready.run("mv", "log", "counting").status == 0
     assert (ready.series / "series").read_text() == "counting.patch\nnames.patch\n"

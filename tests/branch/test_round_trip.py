@@ -133,6 +133,57 @@ def test_a_split_commit_gets_a_name_of_its_own(work: Work) -> None:
     ]
 
 
+def test_two_commits_whose_names_differ_only_in_capitals(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B")
+    (work.directory / "more.txt").write_text("x\n")
+    work.git("add", "-A")
+    work.git("commit", "--quiet", "-F", "-", stdin=message.replace("Patch-Name: names", "Patch-Name: Names"))
+    before = work.files()
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 2
+    assert "'Names' and 'names' differ only in capitals, and many file systems cannot hold both" in done.err
+    assert f"commit {work.git('rev-parse', '--short=10', 'HEAD')}: mend its trailer Patch-Name" in done.err
+    assert work.files() == before
+
+
+def test_a_message_in_another_encoding_is_read_as_git_says(work: Work) -> None:
+    message = work.git("log", "-1", "--format=%B").replace("Numbers are names.", "N\u00fcmbers are names.")
+    file = work.directory / ".git/said"
+    file.write_bytes(message.encode("latin-1"))
+    work.git("-c", "i18n.commitEncoding=latin1", "commit", "--quiet", "--amend", "-F", str(file))
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 0, done.err
+    assert (work.demo.patches / "names.patch").read_bytes().startswith("N\u00fcmbers are names.\n".encode())
+
+
+def test_a_squash_says_what_is_to_be_done_about_its_message(work: Work) -> None:
+    edit = "sed -i 2s/^pick/squash/"
+    work.git("rebase", "--quiet", "-i", "pristine", GIT_SEQUENCE_EDITOR=edit)
+    before = work.files()
+    done = work.demo.run("refresh", str(work.directory), tree=False)
+    assert done.status == 2
+    assert "its message has the headers of several patches, 'log' and 'names', as a squash leaves it" in done.err
+    assert "(log: the engine counts its starts)" in done.err
+    assert "1 problem" not in done.err
+    assert work.files() == before
+
+
+def test_the_message_of_a_squash_with_one_header_left_is_that_of_the_patch(work: Work, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    # A person deletes the second message's headers, and leaves what git wrote above each.
+    editor.write_text('#!/bin/sh\nsed -i "/^# This is the commit message #2:/,\\$d" "$1"\n')
+    editor.chmod(0o755)
+    edit = "sed -i 2s/^pick/squash/"
+    work.git("rebase", "--quiet", "-i", "pristine", GIT_SEQUENCE_EDITOR=edit, GIT_EDITOR=str(editor))
+    assert work.git("log", "-1", "--format=%B").startswith("# This is a combination of 2 commits.")
+    done = work.demo.run("refresh", str(work.directory), "--format", "json", tree=False)
+    assert done.status == 0, done.out
+    assert [(p["name"], p["result"]) for p in done.json["patches"]] == [("log", "changed"), ("names", "dropped")]
+    text = (work.demo.patches / "log.patch").read_bytes()
+    assert text.partition(b"diff --git")[0] == LOG.partition(b"diff --git")[0]
+    assert b"+zwei" in text
+
+
 def test_a_commit_without_headers_is_named(work: Work) -> None:
     (work.directory / "x.txt").write_text("x\n")
     work.git("add", "x.txt")
@@ -303,12 +354,22 @@ SERIES = "# top\n\n# one\na.patch\nb.patch  # two\n\n# three\nc.patch\n# end\n"
         (["b.patch", "c.patch"], {}, "# top\n\n# one\nb.patch  # two\n\n# three\nc.patch\n# end\n"),
         (["a.patch", "n.patch", "b.patch", "c.patch"], {}, SERIES.replace("a.patch\n", "a.patch\nn.patch\n")),
         (["a.patch", "z.patch", "c.patch"], {"b.patch": "z.patch"}, SERIES.replace("b.patch", "z.patch")),
-        (["c.patch", "a.patch", "b.patch"], {}, "\n# three\nc.patch\n# top\n\n# one\na.patch\nb.patch  # two\n# end\n"),
+        (["c.patch", "a.patch", "b.patch"], {}, "# top\n\n# three\nc.patch\n# one\na.patch\nb.patch  # two\n# end\n"),
         ([], {}, "# top\n\n# one\n\n# three\n# end\n"),
     ],
 )
 def test_the_series_file_keeps_its_comments(new: list[str], renamed: dict[str, str], text: str) -> None:
     assert rewritten(SERIES, ["a.patch", "b.patch", "c.patch"], new, renamed) == text
+
+
+def test_a_series_file_is_taken_apart_as_it_is_read() -> None:
+    """A byte order mark in front, and characters that end lines elsewhere, inside of comments."""
+    text = "\ufeff# one\u2028two\x0cthree\na.patch\nb.patch # x\x85y\n"
+    assert (
+        rewritten(text, ["a.patch", "b.patch"], ["b.patch"], {}) == "\ufeff# one\u2028two\x0cthree\nb.patch # x\x85y\n"
+    )
+    moved = "\ufeffb.patch # x\x85y\n# one\u2028two\x0cthree\na.patch\n"
+    assert rewritten(text, ["a.patch", "b.patch"], ["b.patch", "a.patch"], {}) == moved
 
 
 @pytest.mark.parametrize("text", ["", "# About all of them\n", "# About all of them\n\n# and more"])

@@ -38,6 +38,35 @@ def test_a_tree_that_was_fetched_is_remembered(cached: Demo) -> None:
     assert cached.run("verify", "-q", tree=False).err == ""
 
 
+def test_a_tree_made_from_another_wheel_than_the_pin_names(cached: Demo) -> None:
+    assert cached.run("lock", "--fetch", tree=False).status == 0
+    pin = cached.series / "pin.toml"
+    right = pin.read_text()
+    digest = right.partition('sha256 = "')[2][:64]
+    pin.write_text(right.replace(digest, "f" * 64))
+    for words in (["apply", "--fetch"], ["lock", "--check", "--fetch"], ["lock", "--check"], ["status"]):
+        done = cached.run(*words, tree=False)
+        assert done.status == 1, words
+        assert f"build/demo-1.0 was unpacked from another wheel (sha256 {digest[:12]}…) than the pin names" in done.err
+        assert "mend pin.toml, or delete" in done.err
+    pin.write_text(right)
+    assert cached.run("lock", "--check", tree=False).status == 0
+
+
+def test_a_pin_without_a_hash_is_noticed_although_there_is_a_tree(cached: Demo) -> None:
+    assert cached.run("lock", "--fetch", tree=False).status == 0
+    assert cached.run("lint", "--strict", tree=False).status == 0
+    pin = cached.series / "pin.toml"
+    head, _, _ = pin.read_text().partition("wheel = ")
+    pin.write_text(f"{head}wheel = []\n")
+    lint = cached.run("lint", "--strict", tree=False)
+    assert lint.status == 1
+    assert "series/demo-1.0/pin.toml: [flavor.default] names no wheel" in lint.err
+    done = cached.run("apply", "--fetch", tree=False)
+    assert done.status == 2
+    assert "the pin's flavor 'default' lists no wheel" in done.err
+
+
 def test_a_cached_wheel_is_the_release(cached: Demo, tmp_path: Path) -> None:
     for words in (
         ["lock"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -14,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from watch import watching
 
-from installed import FIRST, Place
+from installed import FIRST, Place, patch
 from patchforge.errors import TreeError
 from trees import snapshot
 
@@ -114,6 +116,31 @@ def test_a_read_only_mount(tmp_path: Path) -> None:
     finally:
         subprocess.run(["umount", site], check=True)
     assert place.look() == old
+
+
+def test_a_read_only_directory_leaves_nothing_behind(tmp_path: Path) -> None:
+    """There the kernel refuses to remove even what does not exist: that must not stop the clearing away of the rest."""
+    place = Place(tmp_path)
+    place.install()
+    old = place.look()
+
+    def before(call: str, path: str) -> None:
+        if path.startswith("demo/sub/"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    patches = {
+        "more": patch(
+            "more",
+            "diff --git a/plain.txt b/plain.txt\n--- a/plain.txt\n+++ b/plain.txt\n@@ -1,2 +1,3 @@\n plain\n+new\n text\n"
+            "diff --git a/sub/more.py b/sub/more.py\nnew file mode 100644\n--- /dev/null\n+++ b/sub/more.py\n@@ -0,0 +1 @@\n+M = 1\n",
+        )
+    }
+    with watching(place.site, before), pytest.raises(TreeError) as told:
+        place.apply(patches)
+    assert "cannot write demo/sub/.more.py.patchforge-tmp: Read-only file system" in str(told.value)
+    assert "nothing was changed" in str(told.value)
+    assert place.look() == old
+    assert not list(place.site.rglob(".*patchforge*"))
 
 
 SCRIPT = """

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import venv
 from pathlib import Path
 
 import pytest
+import yaml
 
 from patchforge import cli
 
@@ -54,3 +59,28 @@ def test_releases_that_are_not_there(release: str, tmp_path: Path, capsys: pytes
     assert cli.run(["init", release, "--project", str(tmp_path)]) in (1, 2)
     assert "error: " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_workflow_that_init_writes_does_what_it_says(tmp_path: Path) -> None:
+    """Its steps, as the runner takes them: one shell each, in the project, with a Python that has nothing installed."""
+    project = tmp_path / "project"
+    project.mkdir()
+    where = ["--project", str(project)]
+    assert cli.run(["init", "unidiff==1.0.1", *where]) == 0
+    assert cli.run(["lock", "--fetch", *where]) == 0
+    shutil.rmtree(project / "build")
+    workflow = yaml.safe_load((project / ".github/workflows/patches.yml").read_text())
+    commands = [step["run"] for step in workflow["jobs"]["series"]["steps"] if "run" in step]
+    assert commands[0].startswith("pip install ")
+    venv.create(tmp_path / "python", with_pip=True)
+    env = {**os.environ, "PATH": f"{tmp_path / 'python/bin'}:{os.environ['PATH']}"}
+    env.pop("PYTHONPATH", None)
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-e", "-c", command], cwd=project, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        if command.startswith("pip "):
+            found = subprocess.run(["which", "patchforge"], env=env, capture_output=True, text=True, check=True)
+            assert found.stdout == f"{tmp_path / 'python/bin/patchforge'}\n"
+    assert "verify" in commands[-1]

@@ -17,7 +17,7 @@ from patchforge.engine.place import Options
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError, ManyProblems, Problem, Refused
 from patchforge.headers import parse_header
-from patchforge.series.names import is_name
+from patchforge.series.names import free_name, is_name
 from patchforge.series.parsed import Schema, parse_file
 from patchforge.series.project import PatchFile, Series
 
@@ -29,6 +29,7 @@ _BUSY = {
     "rebase-apply": "a rebase or 'git am'",
     "BISECT_LOG": "a bisection",
 }
+_REWORD = "git rebase -i pristine, 'reword'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,13 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
             raise InputError(
                 f"commit {commit.id[:10]}: {name!r} cannot be a patch's name",
                 reason="path",
-                hint="mend the trailer Patch-Name: git rebase -i pristine, 'reword'",
+                hint=f"mend the trailer Patch-Name: {_REWORD}",
             )
         taken.add(name)
         file = by_name.get(name)
+        if message.others and not (file is not None and _same_text(file, message, schema is not None)):
+            problems.append(_squashed(commit, message))
+            continue
         problems += _check(commit, message, name, schema)
         settled_at = origin.get(file.name) if file is not None else None
         if file is not None and _same(repository, parent, commit, message, file, schema is not None, settled_at):
@@ -153,6 +157,9 @@ def read_branch(repository: Repository, series: Series, schema: Schema | None) -
                     data = old.data
             patches.append(ReadPatch(name, data, result, old.name if old else None, commit.id))
         parent = commit.id
+    for patch in patches:
+        if patch.name not in by_name:
+            free_name(patch.name, taken, f"commit {patch.commit[:10]}: mend its trailer Patch-Name: {_REWORD}")
     if problems:
         raise ManyProblems(f"{len(problems)} problems in the commit messages", problems, reason="header")
     gone = tuple(p.name for p in series.patches if p.name not in taken and p.name not in {r.was for r in patches})
@@ -222,11 +229,24 @@ def _check(commit: Commit, message: Message, name: str, schema: Schema | None) -
     try:
         header = parse_header(message.text, where)
     except InputError as error:
-        hint = f"end the message with the headers (Kind:, What:, …) of patch '{name}': git rebase -i pristine, 'reword'"
+        hint = f"end the message with the headers (Kind:, What:, …) of patch '{name}': {_REWORD}"
         return [Problem(error.message, where, None, hint, "header", patch=name)]
     return [
         Problem(p.message, where, None, p.hint, p.reason, patch=name) for p in schema.checker.check(header, where, None)
     ]
+
+
+def _squashed(commit: Commit, message: Message) -> Problem:
+    """The commit has the messages of several patches."""
+    named = " and ".join(f"'{name}'" for name in (*message.others, message.name))
+    return Problem(
+        f"its message has the headers of several patches, {named}, as a squash leaves it",
+        f"commit {commit.id[:10]} ({message.subject})",
+        None,
+        f"keep the text and the headers of one: {_REWORD} (or squash with 'fixup', which keeps the first's)",
+        "header",
+        patch=message.name,
+    )
 
 
 def _free(name: str, taken: set[str]) -> str:

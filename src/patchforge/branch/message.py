@@ -14,15 +14,23 @@ from patchforge.headers import parse_header
 
 NAME = "Patch-Name"
 _NAME_LINE = re.compile(rb"^Patch-Name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_SQUASHED = re.compile(
+    rb"^# (?:This is a combination of \d+ commits\.|This is the (?:1st commit message|commit message #\d+):)\n\n?",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A commit message taken apart: the patch it names (``None``: it names none), its subject, and the patch's text."""
+    """A commit message taken apart: the patch it names (``None``: it names none), its subject, and the patch's text.
+
+    ``others``: further patches it names, as the message of a squash does.
+    """
 
     name: str | None
     subject: str
     text: bytes
+    others: tuple[str, ...] = ()
 
 
 def message_of(name: str, text: bytes, series_patch: bool) -> bytes:
@@ -43,15 +51,17 @@ def message_of(name: str, text: bytes, series_patch: bool) -> bytes:
 
 
 def parse_message(message: bytes) -> Message:
-    """Take a commit message apart."""
+    """Take a commit message apart; what git writes between the messages of a squash is no part of it."""
+    message = _SQUASHED.sub(b"", message)
     subject, _, rest = message.partition(b"\n")
     found = list(_NAME_LINE.finditer(rest))
     name = None
+    others = tuple(match.group(1).decode("utf-8", "surrogateescape") for match in found[:-1])
     if found:
         last = found[-1]
         name = last.group(1).decode("utf-8", "surrogateescape") or None
         rest = rest[: last.start()] + rest[last.end() + 1 :]
-    return Message(name, subject.decode("utf-8", "replace").strip(), rest.strip(b"\n"))
+    return Message(name, subject.decode("utf-8", "replace").strip(), rest.strip(b"\n"), others)
 
 
 def cleaned(text: bytes) -> bytes:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
+_HEAD = re.compile(r"\ufeff?(?:(?:[ \t]*#[^\n]*\n)+(?:[ \t]*\n)+)?")
+
 
 def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]) -> str:
     """``text`` with the lines of ``old`` names replaced by those of ``new``, in order.
 
-    A patch's block is its line with the comments and blank lines above it.  A patch that is new goes below the one before
-    it; the comments of one that is gone stay.  An unchanged order gives the same bytes.
+    A patch's block is its line with the comments and blank lines above it; comments with a blank line below them that the
+    file starts with are about all of it, and stay there.  A patch that is new goes below the one before it; the comments of
+    one that is gone stay.  An unchanged order gives the same bytes.
     """
     if old == new:
         return text
     if not old:  # what stands there is about all of them
         return (text if not text or text.endswith("\n") else text + "\n") + "".join(f"{name}\n" for name in new)
+    head = _HEAD.match(text)
+    assert head is not None
+    top = head[0]
+    text = text[len(top) :]
     blocks: dict[str, list[str]] = {}
     pending: list[str] = []
     names = iter(old)
-    for line in text.splitlines(keepends=True):
-        pending.append(line if line.endswith("\n") else line + "\n")
+    for line in text.removesuffix("\n").split("\n") if text else []:  # as it was read: no other character ends a line
+        pending.append(f"{line}\n")
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             blocks[next(names)] = pending
@@ -30,7 +39,8 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
     if moved:
         for name in new:
             out += _block(blocks, back.get(name, name), name)
-        return "".join(out + tail)
+        text = "".join(out + tail)
+        return top + (text.lstrip("\n") if top.endswith("\n") else text)
     rest = list(old)
     for name in new:
         source = back.get(name, name)
@@ -41,7 +51,7 @@ def rewritten(text: str, old: list[str], new: list[str], renamed: dict[str, str]
         out += _block(blocks, source, name)
     for name in rest:
         out += blocks[name][:-1]
-    return "".join(out + tail)
+    return top + "".join(out + tail)
 
 
 def _block(blocks: dict[str, list[str]], source: str, name: str) -> list[str]:

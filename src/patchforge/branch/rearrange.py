@@ -12,7 +12,7 @@ from patchforge.branch.order import rewritten
 from patchforge.engine.model import Reader
 from patchforge.errors import InputError
 from patchforge.headers import parse_retires
-from patchforge.series.names import check_name
+from patchforge.series.names import check_name, free_name
 from patchforge.series.parsed import Schema, header_of
 from patchforge.series.project import PatchFile, Series
 
@@ -34,13 +34,23 @@ def without(series: Series, gone: list[PatchFile], read: Reader, schema: Schema)
     """The files of the project without the patches ``gone``.  Raises :class:`InputError` when one that stays needs them."""
     left = tuple(p for p in series.patches if p not in gone)
     for file in left:
+        header = header_of(file)
         for needed in gone:
-            if needed.name in header_of(file).names("Requires"):
+            if needed.name in header.names("Requires"):
                 raise InputError(
                     f"'{file.name}' requires '{needed.name}'",
                     reason="required",
                     file=file.label,
+                    line=header.line_of("Requires"),
                     hint=f"drop '{file.name}' first",
+                )
+            if needed.name in header.names("Supersedes"):
+                raise InputError(
+                    f"'{file.name}' says that it supersedes '{needed.name}'",
+                    reason="required",
+                    file=file.label,
+                    line=header.line_of("Supersedes"),
+                    hint=f"take '{needed.name}' out of its header Supersedes, then drop it again",
                 )
     return _files(series, left, {}, read, schema)
 
@@ -51,6 +61,7 @@ def renamed(series: Series, old: str, new: str, read: Reader, schema: Schema) ->
     new = check_name(new.removesuffix(".patch"))
     if any(p.name == new for p in series.patches) or patch_path(series, new).exists():
         raise InputError(f"the project has a patch '{new}'", reason="exists")
+    free_name(new, (p.name for p in series.patches if p is not was))
     made = []
     for file in series.patches:
         data = _mentioning(file, was.name, new)

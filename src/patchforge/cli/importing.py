@@ -61,18 +61,21 @@ def command(
         if (source is None) == (series_dir is None):
             raise InputError("name one thing to take in: FILE, URL, '-', or --series DIR", reason="usage")
         if source is not None:
-            taken = take(_read(source), _label(source), series.pin, name, prefix)
+            whole, taken = None, take(_read(source), _label(source), series.pin, name, prefix)
         else:
             assert series_dir is not None
-            taken = take_series(series_dir, series.pin)
+            if name is not None:
+                raise InputError("--name is for one patch: those of a series keep their names", reason="usage")
+            whole = take_series(series_dir, series.pin, prefix)
+            taken = whole.taken
         with targets.opened(where, series, write=False) as target:
             read = pristine_files(target)
-            adopted = adopt(series, taken, after, read, targets.schema(), series_dir is not None)
+            adopted = adopt(series, taken, after, read, targets.schema(), whole)
             more = explained_on_pin(adopted.whole, adopted.plan.results, read, series)
         with open_bare(series.project, write=True) as home:
             changes = [Change(path, home.root.read(path), data) for path, data in adopted.files]
             home.transaction().run(changes, [], "import")
-        return import_report(taken, adopted, more)
+        return import_report(taken, adopted, more, whole.left_out if whole is not None else ())
 
     return execute("import", format, quiet, work)
 

@@ -27,7 +27,7 @@ def command(
 
     def work() -> Report:
         from patchforge.cli import targets
-        from patchforge.lint.checks import INPUT_REASONS, lint
+        from patchforge.lint.checks import UNREADABLE, lint
         from patchforge.reports.checking import lint_report
 
         series = targets.load(targets.Where(pin, project, quilt=quilt, strip=strip, quiet=quiet))
@@ -38,6 +38,6 @@ def command(
             from patchforge.series.parsed import parse_file
 
             moved = shifts([parse_file(file) for file in series.patches])
-        return lint_report([p.name for p in series.patches], problems, strict, INPUT_REASONS, moved)
+        return lint_report([p.name for p in series.patches], problems, strict, UNREADABLE, moved)
 
     return execute("lint", format, quiet, work)

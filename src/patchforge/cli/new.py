@@ -28,22 +28,23 @@ def command(
         from patchforge.cli import targets
         from patchforge.errors import InputError
         from patchforge.reports.exchanging import new_report
-        from patchforge.series.names import check_name
+        from patchforge.series.names import check_name, free_name
         from patchforge.series.project import find_project
 
-        check_name(name)
+        wanted = check_name(name.removesuffix(".patch"))
         repository = existing(directory.absolute())
         pin_name = read_mark(repository).get("pin")
         if pin_name is None:
             raise InputError("a bare series has no headers: commit with any message", reason="usage")
         series = targets.load(targets.Where(str(pin_name), project or find_project(Path.cwd()).root))
         assert series.pin is not None
-        if any(p.name == name for p in series.patches):
-            raise InputError(f"the series has a patch '{name}'", reason="exists")
-        text = resources.template("commit").replace("@NAME@", name)
+        if any(p.name == wanted for p in series.patches):
+            raise InputError(f"the series has a patch '{wanted}'", reason="exists")
+        free_name(wanted, (p.name for p in series.patches))
+        text = resources.template("commit").replace("@NAME@", wanted)
         text = text.replace("@RELEASE@", f"{series.pin.distribution} {series.pin.version}")
         path = repository.dot_git / "patchforge-message"
         path.write_text(text)
-        return new_report(name, targets.shown(str(directory.absolute())))
+        return new_report(wanted, targets.shown(str(directory.absolute())))
 
     return execute("new", format, quiet, work)

@@ -9,6 +9,7 @@ from patchforge import resources
 from patchforge.cli.session import cache_directory
 from patchforge.cli.targets import progress
 from patchforge.errors import InputError
+from patchforge.image.tool import make_wheel, wheel_name
 from patchforge.releases.cache import fetch
 from patchforge.releases.packages import package_root
 from patchforge.releases.pip import find
@@ -17,6 +18,7 @@ from patchforge.series.pin import Flavor, Pin, dump_pin, normalize
 from patchforge.table.document import NAME, begin
 
 _RELEASE = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*([0-9][0-9A-Za-z.+!_-]*)\Z")
+_WORKFLOW = ".github/workflows/patches.yml"
 
 
 def start(release: str, root: str | None, strip: int, base: Path, quiet: bool) -> tuple[str, list[str]]:
@@ -45,8 +47,9 @@ def start(release: str, root: str | None, strip: int, base: Path, quiet: bool) -
         f"series/{pin.id}/series": _filled("series", pin),
         f"patches/{pin.id}/.gitattributes": b"# Patches are bytes: git must never convert their line ends.\n*.patch -text\n",
         NAME: _filled("PATCHES.md", pin),
-        ".github/workflows/patches.yml": _filled("ci.yml", pin),
     }
+    if not (base / _WORKFLOW).exists():  # it installs this very patchforge, which no index is known to have
+        files |= {f".github/{wheel_name()}": make_wheel(), _WORKFLOW: _filled("ci.yml", pin)}
     written = []
     for path, data in files.items():
         target = base / path

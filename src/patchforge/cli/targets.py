@@ -166,7 +166,7 @@ def _fetched_before(where: Where, pin: Pin, project: Path | None) -> Path | None
         return None
     flavor = pin.flavors[0]
     if (project / "build" / pin.id).is_dir():
-        return project / "build" / pin.id
+        return _made_from(project / "build" / pin.id, flavor)
     if where.fallback != "pin" or not flavor.wheels:
         return None
     wheel = suitable(flavor)
@@ -190,14 +190,41 @@ def fetched(pin: Pin, flavor: Flavor, project: Path, quiet: bool) -> Path:
     """The unpacked pinned wheel of ``flavor`` under ``build/``; fetched and unpacked when it is not there."""
     name = pin.id if flavor.name == pin.flavors[0].name else f"{pin.id}-{flavor.name}"
     directory = project / "build" / name
-    if directory.is_dir():
-        return directory
-    from patchforge.releases.cache import fetch, unpack
-
     wheel = suitable(flavor)
+    if directory.is_dir():
+        return _made_from(directory, flavor)
+    from patchforge.releases.cache import fetch, unpack
+    from patchforge.series.files import replace_file
+
     with progress(quiet) as show:
         file = fetch(pin, flavor, wheel, cache_directory(), lambda text: show(text, 0, 0))
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TreeError(f"cannot make {directory.parent}: {error.strerror}", reason="write") from error
+        replace_file(_note(directory), f"{wheel.sha256}  {wheel.file}\n".encode())
         unpack(file, directory, show)
+    return directory
+
+
+def _note(directory: Path) -> Path:
+    """Where it is noted which wheel the tree in ``directory`` was unpacked from, as ``sha256sum`` writes it."""
+    return directory.with_name(f"{directory.name}.sha256")
+
+
+def _made_from(directory: Path, flavor: Flavor) -> Path:
+    """``directory``.  Raises :class:`TreeError` when it was unpacked from a wheel that the pin does not name (any more)."""
+    from patchforge.series.files import read_file
+
+    note = read_file(_note(directory), str(_note(directory)), "tree")
+    made = b"" if note is None else note.partition(b" ")[0]  # an earlier patchforge left no note
+    if made and made.decode("ascii", "replace") not in {wheel.sha256 for wheel in flavor.wheels}:
+        raise TreeError(
+            f"{shown(str(directory))} was unpacked from another wheel (sha256 {made.decode('ascii', 'replace')[:12]}…) than "
+            f"the pin names",
+            reason="hash",
+            hint=f"mend pin.toml, or delete {shown(str(directory))} and run it again with --fetch",
+        )
     return directory
 
 

@@ -80,7 +80,7 @@ def _mail(data: bytes) -> Letter:
         author = found[2].strip() if found[1] == "From" else author
         subject = _TAG.sub("", found[2].strip()) if found[1] == "Subject" else subject
         message = message[found.end() :]
-    return Letter(subject, author, message.strip(), raw)
+    return Letter(subject, _person(author), message.strip(), raw)
 
 
 def _bodies(mail: Message) -> Iterator[tuple[bytes, str | None]]:
@@ -91,6 +91,12 @@ def _bodies(mail: Message) -> Iterator[tuple[bytes, str | None]]:
         body = part.get_payload(decode=True)
         if isinstance(body, bytes):
             yield body, part.get_content_charset()
+
+
+def _person(author: str) -> str:
+    """``NAME <ADDRESS>`` without the quotes that a mail puts round a name with a comma or a dot in it."""
+    quoted = re.match(r'"((?:[^"\\]|\\.)*)"\s*(?=<)', author)
+    return author if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1]) + " " + author[quoted.end() :]
 
 
 def _shown(data: bytes) -> Letter:

@@ -69,12 +69,15 @@ def take(data: bytes, source: str, pin: Pin, name: str | None, prefix: str | Non
                 hint="make the diff against one parent: git diff MERGE^1 MERGE",
             )
         if not sections:
-            raise InputError("there is no unified diff in it", reason="empty", file=source)
+            raise InputError("there is no unified diff in it", reason="empty", file=source, hint=_why_none(data))
+        bare = below and re.search(rb"^(?:---|\+\+\+) " + re.escape(below).encode() + b"/", data, re.MULTILINE)
         raise InputError(
             f"none of its {sections} files is in {below}/" if below else "nothing of it is in the package",
             reason="path",
             file=source,
-            hint="--prefix names another directory; --prefix . says that the paths are relative to the package already",
+            hint="its names lack a/ and b/: make it with 'git -c diff.noprefix=false diff' (or format-patch)"
+            if bare
+            else "--prefix names another directory; --prefix . says that the paths are relative to the package already",
         )
     kept[-1] = replace(kept[-1], passed_over=(*kept[-1].passed_over, *passed))
     if name is not None:
@@ -86,6 +89,19 @@ def take(data: bytes, source: str, pin: Pin, name: str | None, prefix: str | Non
             wanted += "-2"
         out.append(replace(item, name=wanted))
     return out
+
+
+def _why_none(data: bytes) -> str | None:
+    """What hides a diff, where it can be seen."""
+    if data[:2] in (b"\x1f\x8b", b"BZ", b"PK") or data[:6] == b"\xfd7zXZ\0" or data[:4] == b"\x28\xb5\x2f\xfd":
+        return "it is compressed: unpack it first"
+    if b"\x1b[" in data:
+        return "it has the colours of a terminal: make it with --no-color"
+    if data.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
+        return "it is a web page: the address of a pull request's patch ends with .patch or .diff"
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "it is UTF-16, as PowerShell writes it: save it as UTF-8"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from patchforge.lint.order import accidental_order
 from patchforge.series.parsed import Schema, check_headers, parse_file
 from patchforge.series.project import PatchFile, Series
 
-INPUT_REASONS = frozenset({"header", "malformed", "path", "binary", "crlf", "empty"})
-"""The reasons that mean the input itself is wrong (status 2), not merely unwise."""
+UNREADABLE = frozenset({"malformed", "path", "binary", "crlf", "empty"})
+"""The reasons that mean a patch could not be read at all (status 2); a header that is wrong is what lint looks for (status 1)."""
 
 
 def lint(series: Series, schema: Schema | None) -> list[Problem]:
@@ -40,6 +40,7 @@ def lint(series: Series, schema: Schema | None) -> list[Problem]:
         if file.name in headers:
             problems += _of_header(series, file, headers[file.name], names)
     problems += _unlisted(series)
+    problems += _unproved(series)
     problems += _twins(series, parsed)
     requires = {name: {*h.names("Requires"), *h.names("Supersedes")} for name, h in headers.items()}
     problems += accidental_order(parsed, requires) if schema is not None else []
@@ -148,6 +149,23 @@ def _unlisted(series: Series) -> Iterator[Problem]:
             )
         elif path.suffix in (".orig", ".rej") or path.name.endswith("~"):
             yield Problem("a leftover of another tool", label, None, "delete it", "leftover")
+
+
+def _unproved(series: Series) -> Iterator[Problem]:
+    """A pin without a wheel's hash: a version number alone does not say which bytes the release has."""
+    if series.pin is None:
+        return
+    for flavor in series.pin.flavors:
+        if not flavor.wheels:
+            yield Problem(
+                f"[flavor.{flavor.name}] names no wheel, so nothing says which bytes {flavor.distribution} "
+                f"{series.pin.version} has, and --fetch cannot get it",
+                f"{series.label.rpartition('/')[0]}/pin.toml",
+                None,
+                f"add [[flavor.{flavor.name}.wheel]] with its file and sha256",
+                "pin",
+                "warning",
+            )
 
 
 def _twins(series: Series, parsed: list[Patch]) -> Iterator[Problem]:

@@ -14,11 +14,11 @@ from patchforge.table.folder import PagesCheck
 
 
 def lint_report(
-    names: list[str], problems: list[Problem], strict: bool, input_reasons: frozenset[str], moved: list[Shift]
+    names: list[str], problems: list[Problem], strict: bool, unreadable: frozenset[str], moved: list[Shift]
 ) -> Report:
-    """Errors fail; warnings fail under ``strict``; a wrong input is status 2."""
+    """Errors fail; warnings fail under ``strict``; a patch that cannot be read is status 2."""
     errors = [p for p in problems if p.severity == "error"]
-    status = 2 if any(p.reason in input_reasons for p in errors) else 1 if errors or (strict and problems) else 0
+    status = 2 if any(p.reason in unreadable for p in errors) else 1 if errors or (strict and problems) else 0
     per: Counter[str | None] = Counter(p.patch for p in problems)
     patches = tuple({"name": n, "result": "problems" if per[n] else "clean", "problems": per[n]} for n in names)
     warnings = len(problems) - len(errors)

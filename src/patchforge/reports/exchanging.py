@@ -9,8 +9,11 @@ from patchforge.reports.failures import detail_of, problem_of
 from patchforge.reports.model import Block, Line, Report, plural
 
 
-def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) -> Report:
-    """What was taken in, what was left out, what is still to do; ``more`` explains why one does not apply."""
+def import_report(
+    taken: list[Taken], adopted: Adopted, more: tuple[Line, ...], without: tuple[tuple[str, str], ...] = ()
+) -> Report:
+    """What was taken in, what was left out, what is still to do; ``more`` explains why one does not apply, ``without`` are the
+    patches of an adopted series that were left out, each with the reason."""
     blocks: list[Block] = []
     for item in taken:
         for subject in item.passed_over:
@@ -20,6 +23,7 @@ def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) 
             blocks.append(Line(f"  left out, outside the package: {', '.join(item.left_out)}", "dim"))
         if item.missing:
             blocks.append(Line(f"  still to be written: {', '.join(item.missing)}", "warn"))
+    blocks += [Line(f"left out {patch}: {reason}", "warn") for patch, reason in without]
     problems: tuple[Problem, ...] = ()
     if adopted.failure is not None:
         blocks += [*detail_of(adopted.failure), *more]
@@ -43,7 +47,9 @@ def import_report(taken: list[Taken], adopted: Adopted, more: tuple[Line, ...]) 
         }
         for item in taken
     )
-    fields = {"files": [path for path, _ in adopted.files]}
+    fields: dict[str, object] = {"files": [path for path, _ in adopted.files]}
+    if without:
+        fields["left_out"] = [{"patch": patch, "reason": reason} for patch, reason in without]
     return Report("import", 1 if adopted.failure else 0, patches, fields, tuple(blocks), problems)
 
 

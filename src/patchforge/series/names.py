@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from patchforge.errors import InputError
 
@@ -14,6 +15,18 @@ MAX_NAME = 200
 def is_name(name: str) -> bool:
     """True when ``name`` can be a patch's name."""
     return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def free_name(name: str, others: Iterable[str], hint: str = "choose another name") -> str:
+    """``name``.  Raises :class:`InputError` when one of ``others`` is the same in other capitals."""
+    other = next((other for other in others if other != name and other.casefold() == name.casefold()), None)
+    if other is not None:
+        raise InputError(
+            f"'{name}' and '{other}' differ only in capitals, and many file systems cannot hold both",
+            reason="exists",
+            hint=hint,
+        )
+    return name
 
 
 def check_name(name: str) -> str:
