@@ -38,7 +38,19 @@ def main() -> None:
     old, new = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as scratch:
         count = cut(Path(scratch), int(sys.argv[3]) if len(sys.argv) > 3 else 50)
-        command = [sys.executable, "-m", "patchforge", "retire-scan", "--quilt", scratch, "--old", old, "--new", new, "-q"]
+        command = [
+            sys.executable,
+            "-m",
+            "patchforge",
+            "retire-scan",
+            "--quilt",
+            scratch,
+            "--old",
+            old,
+            "--new",
+            new,
+            "-q",
+        ]
         taken = []
         for _ in range(RUNS):
             begin, before = time.perf_counter(), os.times()
