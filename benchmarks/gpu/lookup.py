@@ -32,6 +32,8 @@ def histories(kind: str, requests: int, tokens: int) -> list[list[int]]:
         found.append(
             {
                 "random": lambda: [rng.randrange(248320) for _ in range(tokens)],
+                # Each token with a chance of one over its rank: text has its last token everywhere.
+                "text": lambda: [int(248320 ** rng.random()) - 1 for _ in range(tokens)],
                 "a document again": lambda document=document: document + document,
                 "one token": lambda: [7] * tokens,
                 "period 7": lambda: ([1, 2, 3, 4, 5, 6, 7] * tokens)[:tokens],
@@ -136,7 +138,7 @@ def main() -> None:
     sys.path.insert(0, tree)
     import triton
 
-    kinds = ["random", "a document again", "one token", "period 7", "near misses"]
+    kinds = ["random", "text", "a document again", "one token", "period 7", "near misses"]
     rows = [measure(kind, options.requests, options.tokens, not options.device_tokens) for kind in kinds]
     print(
         json.dumps(

@@ -134,5 +134,7 @@ def git_diff(old: Path, new: Path, work: Path, options: list[str]) -> bytes:
         if path.name != ".git":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(new, work, dirs_exist_ok=True)
+    # git knows a file by size, inode and whole seconds: one made again in the same second could pass for the old one.
+    (work / ".git/index").unlink(missing_ok=True)
     run(["git", "add", "-A", "-f"], work)
     return run(["git", "diff", "--cached", "--no-color", *options], work).stdout
