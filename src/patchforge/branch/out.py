@@ -72,7 +72,9 @@ def check_out(
             files = _write_stream(stream, series, plan, target, texts, progress)
             stream.seek(0)
             progress("importing", 0, 0)
-            repository.run("-c", "core.compression=1", "fast-import", "--quiet", "--date-format=raw", stdin=stream)
+            # Every file is there once: looking for one it could be a delta of takes as long as all the rest.
+            options = ("--quiet", "--date-format=raw", "--depth=0")
+            repository.run("-c", "core.compression=1", "fast-import", *options, stdin=stream)
         base = repository.text("rev-parse", "refs/tags/pristine^{commit}")
         tip = repository.text("rev-parse", f"refs/heads/{BRANCH}")
         mark = {
