@@ -61,6 +61,28 @@ def test_a_name_that_another_patch_defines() -> None:
     assert [(e.later, e.earlier, e.kind, e.what) for e in found(patches)] == [("p1", "p0", "name", "brand_new_helper")]
 
 
+def test_names_that_are_only_alike() -> None:
+    """A local variable is nobody else's, and a constant only theirs who speak of its module."""
+    local = [
+        ("f", 10, [b"    wanted_here = 1"]),
+        ("g", 5, [b"    call(wanted_here)"]),
+        ("f", 30, [b"use(wanted_here)"]),
+    ]
+    assert [(e.later, e.earlier, e.kind) for e in found(series(local))] == [("p2", "p0", "name")]
+    constant = [("f", 10, [b"LIMIT_HERE = 1"]), ("g", 5, [b"call(LIMIT_HERE)"])]
+    assert found(series(constant)) == ()
+    speaks = [("f", 10, [b"LIMIT_HERE = 1"]), ("g", 5, [b"from f import LIMIT_HERE"])]
+    assert [(e.later, e.earlier, e.what) for e in found(series(speaks))] == [("p1", "p0", "LIMIT_HERE")]
+
+
+def test_what_a_header_requires() -> None:
+    patches = series([("f", 10, [b"a"]), ("f", 30, [b"b"]), ("g", 10, [b"c"])])
+    whole = planned(patches)
+    declared = edges(patches, whole, {"p2": ["p0", "nobody"], "p0": ["p1"]})
+    assert [(e.later, e.earlier, e.kind) for e in declared] == [("p2", "p0", "header")]
+    assert layers(["p0", "p1", "p2"], declared) == [["p0", "p1"], ["p2"]]
+
+
 def test_a_file_that_another_patch_makes() -> None:
     made = parse_patch(b"--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+one\n+two\n", name="make")
     edit = parse_patch(b"--- a/n\n+++ b/n\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n", name="edit")

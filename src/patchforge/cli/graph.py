@@ -64,7 +64,9 @@ def command(
             if plan.failure is not None:
                 return plan_failed("graph", plan, ())
             patches = [item.patch for item in parsed]
-            found = edges(patches, plan)
+            headers = {item.file.name: item.header for item in parsed}
+            required = {name: header.names("Requires") for name, header in headers.items() if header is not None}
+            found = edges(patches, plan, required)
             if wanted is not None:
                 return impact_report(wanted, names, impact_of(patches, wanted, plan, found, read))
         return graph_report(names, found, shape.value)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from patchforge.diff import FileDiff, Patch
 from patchforge.engine.model import Plan, Step
 
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{3,}")
 _DEFINES = re.compile(
-    rb"^\s*(?:async\s+def|def|class)\s+([A-Za-z_]\w{3,})|^\s*(?:self\.)?([A-Za-z_]\w{3,})\s*(?::[^=]+)?=[^=]"
+    rb"^\s*(?:async\s+def|def|class)\s+([A-Za-z_]\w{3,})|^\s*self\.([A-Za-z_]\w{3,})\s*(?::[^=]+)?=[^=]"
     rb"|^\s*#\s*define\s+([A-Za-z_]\w{3,})|^\s*\"([A-Z][A-Z0-9_]{3,})\"\s*:"
 )
+_ASSIGNS = re.compile(rb"^(\s*)([A-Za-z_]\w{3,})\s*(?::[^=]+)?=[^=]")
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
     """Patch ``later`` needs patch ``earlier``.  ``kind``: ``lines`` (its hunks cover lines the other put there), ``file`` (the
-    other made or moved the file) or ``name`` (it uses a name the other defines); ``what`` says which."""
+    other made or moved the file), ``name`` (it uses a name the other defines) or ``header`` (its header says so); ``what`` says
+    which."""
 
     later: str
     earlier: str
@@ -27,8 +30,11 @@ class Edge:
     what: str
 
 
-def edges(patches: list[Patch], plan: Plan) -> tuple[Edge, ...]:
-    """Every true dependency of a plan without failure, in series order, each pair and kind once."""
+def edges(patches: list[Patch], plan: Plan, required: Mapping[str, Iterable[str]] | None = None) -> tuple[Edge, ...]:
+    """Every true dependency of a plan without failure, in series order, each pair and kind once.
+
+    ``required`` has what each patch's header says it requires.
+    """
     found: dict[tuple[str, str, str], Edge] = {}
     owners: dict[str, Owners] = {}
     made: dict[str, int] = {}
@@ -49,6 +55,10 @@ def edges(patches: list[Patch], plan: Plan) -> tuple[Edge, ...]:
     for edge in _names(patches, plan):
         _note(found, edge)
     rank = {patch.name: number for number, patch in enumerate(patches)}
+    for later, names in (required or {}).items():
+        for earlier in names:
+            if rank.get(earlier, len(rank)) < rank[later]:
+                _note(found, Edge(later, earlier, "header", "Requires"))
     return tuple(sorted(found.values(), key=lambda e: (rank[e.later], rank[e.earlier], e.kind)))
 
 
@@ -95,27 +105,55 @@ def owners_after(step: Step, owners: Owners, number: int) -> Owners:
 
 
 def _names(patches: list[Patch], plan: Plan) -> list[Edge]:
-    """Names that one patch's added lines define and a later one's use, and that the touched pristine files do not have."""
+    """Names that one patch's added lines define and a later one's use, and that the touched pristine files do not have.
+
+    What is assigned inside a definition is known in its own file alone; what is assigned beside them, to files that speak of
+    that module too.
+    """
     known: set[bytes] = set()
     for state in plan.before.values():
         if state is not None:
             known.update(_WORD.findall(state.data))
     defined: dict[bytes, int] = {}
+    assigned: dict[bytes, list[tuple[int, str, bool]]] = {}
     found = []
-    for number, patch in enumerate(patches):
-        added = [text for change in patch.files for hunk in change.hunks for op, text in hunk.body if op == b"+"]
+    for number, (patch, result) in enumerate(zip(patches, plan.results, strict=True)):
         own: set[bytes] = set()
-        for text in added:
-            match = _DEFINES.match(text)
-            if match is not None:
-                own.add(next(group for group in match.groups() if group is not None))
-        for word in sorted({word for text in added for word in _WORD.findall(text)}):
+        new: dict[bytes, tuple[int, str, bool]] = {}
+        used: dict[bytes, list[Step]] = {}
+        for change, step in zip(patch.files, result.steps, strict=True):
+            for text in (text for hunk in change.hunks for op, text in hunk.body if op == b"+"):
+                match, assigns = _DEFINES.match(text), _ASSIGNS.match(text)
+                if match is not None:
+                    own.add(next(group for group in match.groups() if group is not None))
+                elif assigns is not None:
+                    new.setdefault(assigns[2], (number, step.path, not assigns[1]))
+                for word in _WORD.findall(text):
+                    used.setdefault(word, []).append(step)
+        for word, steps in sorted(used.items()):
+            if word in own or word in new:
+                continue
             maker = defined.get(word)
-            if maker is not None and word not in own:
+            if maker is None:
+                maker = next((n for n, path, top in assigned.get(word, []) if _sees(steps, path, top)), None)
+            if maker is not None:
                 found.append(Edge(patch.name, patches[maker].name, "name", word.decode()))
         for word in own - known:
             defined.setdefault(word, number)
+        for word in new.keys() - known:
+            assigned.setdefault(word, []).append(new[word])
     return found
+
+
+def _sees(steps: list[Step], path: str, top: bool) -> bool:
+    """True when one of the files is ``path``, or may have what stands at its top level because it speaks of that module."""
+    pure = PurePosixPath(path)
+    module = (pure.parent.name if pure.stem == "__init__" else pure.stem).encode()
+    speaks = re.compile(rb"\b" + re.escape(module) + rb"\b")
+    return any(
+        step.path == path or (top and step.after is not None and speaks.search(step.after.data) is not None)
+        for step in steps
+    )
 
 
 def layers(names: list[str], found: tuple[Edge, ...]) -> list[list[str]]:
