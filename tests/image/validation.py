@@ -8,8 +8,49 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
+
+COUNT = {"type": "integer", "format": "int32"}
+SHARE = {"type": ["integer", "string"]}
+POD = {
+    "type": "object",
+    "properties": {"metadata": {"type": "object"}, "spec": {"type": "object"}},
+    "additionalProperties": False,
+}
+
+
+def group(required: list[str], **fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+
+
+# The fields, types and values of the LeaderWorkerSet's API, leaderworkerset.x-k8s.io/v1, around its pods.
+LEADER_WORKER_SET = group(
+    ["apiVersion", "kind", "metadata", "spec"],
+    apiVersion={"const": "leaderworkerset.x-k8s.io/v1"},
+    kind={"const": "LeaderWorkerSet"},
+    metadata={"type": "object"},
+    spec=group(
+        ["leaderWorkerTemplate"],
+        leaderWorkerTemplate=group(
+            ["workerTemplate"],
+            leaderTemplate=POD,
+            workerTemplate=POD,
+            restartPolicy={"enum": ["Default", "RecreateGroupOnPodRestart"]},
+            size=COUNT,
+            subGroupPolicy=group([], subGroupSize=COUNT),
+        ),
+        networkConfig=group(["subdomainPolicy"], subdomainPolicy={"type": "string"}),
+        replicas=COUNT,
+        rolloutStrategy=group(
+            ["type"],
+            type={"enum": ["RollingUpdate"]},
+            rollingUpdateConfiguration=group([], maxSurge=SHARE, maxUnavailable=SHARE),
+        ),
+        startupPolicy={"enum": ["LeaderCreated", "LeaderReady"]},
+    ),
+)
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -39,19 +80,20 @@ def compose(context: Path, *words: str) -> Any:
 def kubernetes(top: Path) -> tuple[list[Any], Any]:
     """The documents of the Deployment's file and the LeaderWorkerSet below ``top``, by Kubernetes' own schemas.
 
-    The set is no part of Kubernetes: its pods are, and are checked as pods.
+    The set is no part of Kubernetes: its pods are, and are checked as pods; what is around them by the fields of its own API.
     """
     validate = pytest.importorskip("kubernetes_validate")
     latest = validate.latest_version()
     documents = list(yaml.safe_load_all((top / "kubernetes/deployment.yaml").read_text()))
     for document in documents:
         validate.validate(document, latest, strict=True)
-    (group,) = yaml.safe_load_all((top / "kubernetes/leaderworkerset.yaml").read_text())
-    templates = group["spec"]["leaderWorkerTemplate"]
+    (workers,) = yaml.safe_load_all((top / "kubernetes/leaderworkerset.yaml").read_text())
+    jsonschema.validate(workers, LEADER_WORKER_SET)
+    templates = workers["spec"]["leaderWorkerTemplate"]
     for role in ("leaderTemplate", "workerTemplate"):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", **templates[role]["metadata"]}}
         validate.validate({**pod, "spec": templates[role]["spec"]}, latest, strict=True)
-    return documents, group
+    return documents, workers
 
 
 def valid_sbom(text: str) -> None:
