@@ -124,6 +124,13 @@ def test_what_a_change_touches(path: Path) -> None:
         assert set(touched(definitions(old), definitions(new))) == inner
 
 
+def test_the_order_of_two_of_one_name_counts() -> None:
+    """The same texts, and another one comes last."""
+    one, two = b"def f():\n    return 1\n\n\n", b"def f():\n    return 2\n\n\n"
+    assert touched(definitions(one + two), definitions(two + one)) == ["f"]
+    assert touched(definitions(one + two), definitions(one + two)) == []
+
+
 def test_what_is_no_python_says_so_when_it_is_looked_into() -> None:
     data = b"def f():\n    return 1\n\n\ndef g(:\n    pass\n"
     found = definitions(data)
