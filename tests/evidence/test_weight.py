@@ -164,3 +164,31 @@ def test_a_table_that_grew_by_much_has_words_in_common_by_chance() -> None:
     (found,) = judged({"store.py": table}, {"store.py": new}, diff(table, patched))
     assert [(unit.state, unit.did) for unit in found.signals.units] == [("other", 0)]
     assert found.verdict == "conflict"
+
+
+SORTED = """def write(f):
+    pick = sorted(set(formats()))
+    names = sorted({x.upper() for x in pick})
+    kinds = sorted(set(kinds_of(pick)))
+    f.write(join(names, kinds))
+
+
+"""
+UNSORTED = (
+    SORTED.replace("sorted(set(formats()))", "set(formats())")
+    .replace("sorted({x.upper() for x in pick})", "{x.upper() for x in pick}")
+    .replace("sorted(set(kinds_of(pick)))", "set(kinds_of(pick))")
+)
+HEADERS = "".join(f"    f.header(title{n}, style{n}, width=columns{n})\n" for n in range(20))
+
+
+@pytest.mark.parametrize(("call", "expected"), [("sorted(", ("partial", "low")), ("order(", ("conflict", "medium"))])
+def test_added_lines_that_stand_there_are_seen_however_much_else_changed(call: str, expected: tuple[str, str]) -> None:
+    new = (
+        SORTED.replace("sorted(", call)
+        .replace("    f.write", f"{HEADERS}    f.write")
+        .replace("(f):\n", "(f):\n    f.begin()\n")
+    )
+    patch = diff(UNSORTED + SPLIT, SORTED + MENDED_SPLIT)
+    (found,) = judged({"store.py": UNSORTED + SPLIT}, {"store.py": new + SPLIT}, patch)
+    assert (found.verdict, found.confidence) == expected
