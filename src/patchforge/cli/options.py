@@ -86,3 +86,27 @@ WholeOption = Annotated[
     bool,
     typer.Option("--whole-wheel", help="Fetch whole wheels, proved by their hash, instead of the few files needed."),
 ]
+
+
+class Pulls(enum.StrEnum):
+    """What ``--pulls`` may be."""
+
+    ask = "ask"
+    cached = "cached"
+
+
+PullsOption = Annotated[
+    Pulls | None,
+    typer.Option(
+        "--pulls",
+        help="Add the state of the pull requests that the patches name: 'ask' the forge, or only what is 'cached'.",
+    ),
+]
+RepositoryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--repository",
+        metavar="[PROJECT=][HOST/]OWNER/NAME",
+        help="Where --pulls looks for the numbers of a project; default: what the pin's own metadata says.",
+    ),
+]

@@ -24,6 +24,8 @@ def command(
     fail_on: o.FailOnOption = None,
     git: o.GitOption = None,
     whole: o.WholeOption = False,
+    pulls: o.PullsOption = None,
+    repository: o.RepositoryOption = None,
     old: Annotated[
         Path | None, typer.Option("--old", metavar="DIR", help="Bare mode: the tree the series is for.")
     ] = None,
@@ -43,7 +45,7 @@ def command(
     from patchforge.reports.model import Report
 
     def work() -> Report:
-        from patchforge.cli import retiring, scanning, targets
+        from patchforge.cli import pulling, retiring, scanning, targets
         from patchforge.errors import InputError
         from patchforge.reports.retiring import Judged, scan_report
 
@@ -55,7 +57,8 @@ def command(
         if write and (series.pin is None or len(names) != 1):
             raise InputError("--write takes a project and one release", reason="usage")
         wanted = retiring.wanted(series, explain)
-        found = scanning.scan_all(series, where, names, git=git, whole=whole, explain=wanted)
+        said = pulling.asked(pulls, repository, series)
+        found = scanning.scan_all(series, where, names, git=git, whole=whole, explain=wanted, pulls=said)
         decisions, removed = (None, ()) if not write else retiring.write(series, where, found[0])
         judged = [Judged(f.target, f.verdicts, f.cost, f.lost) for f in found]
         shown = tuple(block for f in found for block in f.explained)

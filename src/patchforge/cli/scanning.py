@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchforge.cli import targets
 from patchforge.cli.opening import Base, opened_release
+from patchforge.cli.pulling import Asked
 from patchforge.engine.apply import entry_of
 from patchforge.engine.files import pristine_data, pristine_files
 from patchforge.engine.plan import plan_series
 from patchforge.errors import InputError
-from patchforge.evidence.model import Past, Unit, Verdict
+from patchforge.evidence.model import Past, Said, Unit, Verdict
 from patchforge.evidence.past import numbers_of, past_of
+from patchforge.evidence.pulls import beside
 from patchforge.evidence.scan import scan
 from patchforge.evidence.texts import both_texts
 from patchforge.headers.probe import Probe, parse_probe
@@ -46,8 +48,9 @@ def scan_all(
     git: Path | None = None,
     whole: bool = False,
     explain: str | None = None,
+    pulls: Asked | None = None,
 ) -> list[Scanned]:
-    """Judge every release of ``names``; ``explain`` names a patch to show in full.
+    """Judge every release of ``names``; ``explain`` names a patch to show in full, ``pulls`` asks for pull requests.
 
     Raises :class:`InputError` when the series does not apply to its own pin.
     """
@@ -72,12 +75,16 @@ def scan_all(
         )
         base = Base(series.pin, where.flavor, read, pristine_data(target), git)
         package = series.pin.root.replace("/", ".") if series.pin is not None else ""
+        said: Mapping[str, tuple[Said, ...]] | None = None
         out = []
         for name in names:
             with opened_release(name, base, whole, show) as opened:
                 opened.warm(touched)
                 past = _past(parsed, series, opened.history)
                 verdicts = scan(patches, plan, opened.release, probes, show, past, package)
+                if pulls is not None:
+                    said = said if said is not None else pulls.said(parsed, series, target, show)
+                    verdicts = beside(verdicts, said)
                 lost = tuple(commit.short for commit in opened.history.lost()) if opened.history is not None else ()
                 blocks: list[Block] = []
                 for verdict, result in zip(verdicts, plan.results, strict=True):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patchforge.releases.pulls import Pull
 
 KEEP, LANDED, PARTIAL, CHANGED, REVERTED, CONFLICT, SUPERSEDED, UNKNOWN = (
     "keep",
@@ -53,6 +57,19 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """An upstream reference as the header writes it, with the state it gives, and the pull request as a forge described it.
+
+    ``why``: why there is no pull request to look up.
+    """
+
+    reference: str
+    header: str = ""
+    pull: Pull | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What the trees say of one patch.
 
@@ -60,6 +77,7 @@ class Signals:
     ``merge``: ``no-op``, ``changes``, ``conflict`` or ``missing``; ``lines``: every added line is there, in order, and no removed
     one is; ``probe``: whether its probe holds on the pristine release (``None``: it has none that can be read).
     ``stands_on``: an earlier patch that makes a file or a definition this one changes, and that does not apply to the release.
+    ``pulls``: what a forge says of the patch's references, laid beside the verdict and no part of it; ``None``: it was not asked.
     """
 
     forward: bool
@@ -74,6 +92,7 @@ class Signals:
     past: Past | None = None
     searched: bool = True
     stands_on: str = ""
+    pulls: tuple[Said, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

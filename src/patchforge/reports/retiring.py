@@ -10,6 +10,7 @@ from patchforge.evidence.model import CHANGED, CONFLICT, KEEP, LANDED, PARTIAL, 
 from patchforge.evidence.retire import Decision
 from patchforge.releases.contents import Cost
 from patchforge.reports.model import Block, Cell, Grid, Line, Report, plural
+from patchforge.reports.pulling import pulls_document, pulls_facts, pulls_grid
 
 _STYLES = {KEEP: "dim", LANDED: "good", CONFLICT: "bad", UNKNOWN: "bad"}
 _WORDS = {
@@ -66,6 +67,7 @@ def scan_report(
             Line(f"{one.target}: {plural(landed, 'patch', 'patches')} can go, {kept} stay, {look} to look at")
         )
         blocks += _lost(one)
+        blocks += pulls_grid(one.target, one.verdicts)
         for verdict in one.verdicts:
             if verdict.verdict in fail_on:
                 text = f"{verdict.name}: {verdict.verdict} in {one.target} ({verdict.confidence}): {verdict.reason}"
@@ -137,6 +139,8 @@ def _document(target: str, verdict: Verdict, decision: Decision | None) -> dict[
             "reverted": s.past.reverted or None,
             "later": list(s.past.later),
         }
+    if s.pulls is not None:
+        signals["pulls"] = pulls_document(verdict)
     out: dict[str, Any] = {
         "name": verdict.name,
         "result": verdict.verdict,
@@ -166,6 +170,7 @@ def explained(target: str, verdict: Verdict, shown: Mapping[str, tuple[list[str]
     if s.past is not None:
         facts.append(("the release carries its upstream change", s.past.carries or "no"))
         facts.append(("upstream took it back", s.past.reverted or "no"))
+    facts += pulls_facts(verdict)
     blocks: list[Block] = [
         Line(f"{verdict.name} against {target}: {verdict.verdict} ({verdict.confidence})", "head"),
         Line(f"  {verdict.reason}"),
