@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from patchforge.cli.options import Pulls
 from patchforge.cli.session import cache_directory
@@ -93,14 +93,8 @@ def _forge(host: str) -> Forge:
     api = os.environ.get(API, "").strip().rstrip("/") if host == GITHUB else ""
     if not api:
         return Forge(api_of(host), _token_for(host))
-    parts = urlsplit(api)
-    if (
-        parts.scheme not in ("https", "http")
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
+    parts = _parts(api)
+    if parts is None or parts.scheme not in ("https", "http") or "@" in parts.netloc or parts.query or parts.fragment:
         raise InputError(f"{API} is not an address such as https://api.github.com", reason="usage")
     token = _variable(TOKEN)  # the other tokens belong to GitHub, not to whatever this address is
     if token and not is_safe(api):
@@ -117,9 +111,19 @@ def _token_for(host: str) -> str:
     else:
         mine = _variable("GH_ENTERPRISE_TOKEN") or _variable("GITHUB_ENTERPRISE_TOKEN") if host == tenant else ""
     # The job's own token, where the job runs: on GitHub, or on the server that a runner names.
-    server = urlsplit(os.environ.get("GITHUB_SERVER_URL", "")).netloc.lower() or GITHUB
-    job = _variable("GITHUB_TOKEN") if host == server else ""
+    named = os.environ.get("GITHUB_SERVER_URL", "")
+    server = _parts(named) if named else urlsplit(f"https://{GITHUB}")
+    job = _variable("GITHUB_TOKEN") if server is not None and host == server.netloc.lower() else ""
     return (_variable(TOKEN) if host == GITHUB else "") or mine or job
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of an address; ``None`` where it is none, or names no host."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.hostname and (parts.port or 1) else None
+    except ValueError:
+        return None
 
 
 def _variable(name: str) -> str:

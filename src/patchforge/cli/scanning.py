@@ -84,7 +84,7 @@ def scan_all(
                 verdicts = scan(patches, plan, opened.release, probes, show, past, package)
                 if pulls is not None:
                     said = said if said is not None else pulls.said(parsed, series, target, show)
-                    verdicts = beside(verdicts, said)
+                    verdicts = beside(verdicts, said, opened.history)
                 lost = tuple(commit.short for commit in opened.history.lost()) if opened.history is not None else ()
                 blocks: list[Block] = []
                 for verdict, result in zip(verdicts, plan.results, strict=True):

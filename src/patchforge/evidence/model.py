@@ -60,13 +60,15 @@ class Past:
 class Said:
     """An upstream reference as the header writes it, with the state it gives, and the pull request as a forge described it.
 
-    ``why``: why there is no pull request to look up.
+    ``why``: why there is no pull request to look up.  ``carried``: the commit of the release's log that is its merge, or was
+    picked from it, as a person quotes it; empty where there is none, ``None`` where there is no log, or no merge to look for.
     """
 
     reference: str
     header: str = ""
     pull: Pull | None = None
     why: str = ""
+    carried: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from patchforge.evidence.model import CONFLICT, KEEP, LANDED, Said, Verdict
 from patchforge.headers.upstream import Upstream
 from patchforge.releases.forge import Place, place_of
+from patchforge.releases.history import History
 from patchforge.releases.pulls import Key, Pull
 from patchforge.series.pin import normalize
 
@@ -61,9 +62,23 @@ def said_of(references: Iterable[Upstream], places: Places, known: Mapping[Key, 
     return tuple(out)
 
 
-def beside(verdicts: Sequence[Verdict], said: Mapping[str, tuple[Said, ...]]) -> list[Verdict]:
-    """The same verdicts, with what the forge said among their signals."""
-    return [replace(v, signals=replace(v.signals, pulls=said.get(v.name, ()))) for v in verdicts]
+def beside(
+    verdicts: Sequence[Verdict], said: Mapping[str, tuple[Said, ...]], history: History | None = None
+) -> list[Verdict]:
+    """The same verdicts, with what the forge said among their signals; ``history`` is the release's, where there is one."""
+    out = []
+    for verdict in verdicts:
+        pulls = tuple(_carried(one, history) for one in said.get(verdict.name, ()))
+        out.append(replace(verdict, signals=replace(verdict.signals, pulls=pulls)))
+    return out
+
+
+def _carried(said: Said, history: History | None) -> Said:
+    commit = said.pull.said.commit if said.pull is not None and said.pull.said is not None else ""
+    if history is None or not commit:
+        return said
+    found = history.merged(commit)
+    return replace(said, carried=found.short if found is not None else "")
 
 
 def remark(verdict: str, said: Said) -> str:
@@ -78,6 +93,10 @@ def remark(verdict: str, said: Said) -> str:
         out.append("merged: what the release has there may be its form of it")
     if answer.state != "merged" and verdict == LANDED:
         out.append("not merged, and yet the release has it")
+    if said.carried is not None:
+        out.append(
+            f"the release's log has it: {said.carried}" if said.carried else "the release's log does not have it"
+        )
     if said.header and said.header != answer.state:
         out.append(f"the header says {said.header}")
     return "; ".join(out)

@@ -181,6 +181,12 @@ class History:
                 return None
         return None
 
+    def merged(self, commit: str) -> Logged | None:
+        """The commit of the release with the id ``commit``, or one that says it was picked from it."""
+        return next(
+            (c for c in self._log if c.id == commit or any(map(commit.startswith, _PICKED.findall(c.body)))), None
+        )
+
     def later(self, landed: Logged, path: str, first: int, last: int) -> list[Logged]:
         """Commits after ``landed`` that lines ``first`` to ``last`` of ``path`` come from, newest first."""
         blamed = self._repository.blamed(self._commit, self._prefix + path, first, last)

@@ -60,6 +60,7 @@ def _document(verdict: str, said: Said) -> dict[str, Any]:
         "commit": (answer.commit if answer is not None else "") or None,
         "base": (answer.base if answer is not None else "") or None,
         "asked": (pull.asked if pull is not None else "") or None,
+        "carried": said.carried or None,
         "why": _why(said) or None,
         "remark": remark(verdict, said) or None,
     }

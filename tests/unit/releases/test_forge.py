@@ -130,6 +130,7 @@ def test_other_refusals(forge: Forge, status: int, said: str, final: bool) -> No
         pull(12, "open", merged="2026-11-20T08:30:00Z").body,
         json.dumps({"number": "12", "state": "open"}).encode(),
     ],
+    ids=range(12),
 )
 def test_what_is_no_pull_request(forge: Forge, body: bytes) -> None:
     assert "is not about a pull request" in why(forge, Reply(body=body), False)

@@ -99,6 +99,18 @@ def test_a_revert_of_the_commit_a_cherry_pick_came_from(upstream: Upstream) -> N
     assert history(upstream).reverted(12).id == revert  # type: ignore[union-attr]
 
 
+def test_a_merge_by_its_commit(upstream: Upstream) -> None:
+    """Not every project writes the number into the subject."""
+    merge = upstream.commit("Mend it")
+    upstream.git("checkout", "--quiet", "v1.0")
+    assert history(upstream).merged(merge) is None
+    picked = upstream.commit(f"Mend it\n\n(cherry picked from commit {merge[:12]})")
+    found = history(upstream).merged(merge)
+    assert found is not None and found.id == picked
+    assert history(upstream).merged(picked) == found
+    assert history(upstream, "main").merged(merge).id == merge  # type: ignore[union-attr]
+
+
 def test_a_revert_of_something_else(upstream: Upstream) -> None:
     upstream.commit("Mend it (#12)")
     other = upstream.commit("Another (#13)")

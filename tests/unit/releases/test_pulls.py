@@ -94,6 +94,7 @@ def test_without_asking(forge: Forge, tmp_path: Path) -> None:
         b'{"api": "API", "asked": "\\u001b[2J", "said": {"state": "open"}}',
         b'{"api": "API", "said": {"state": "open"}}',
     ],
+    ids=range(9),
 )
 def test_a_damaged_answer_is_asked_for_again(forge: Forge, tmp_path: Path, damage: bytes) -> None:
     (first,) = known(forge, tmp_path, 1)
