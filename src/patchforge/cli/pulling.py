@@ -66,7 +66,7 @@ def asked(when: Pulls | None, repositories: Iterable[str] | None, series: Series
     if series.pin is None:
         raise InputError("--pulls is for a project: a bare series has no Upstream headers", reason="usage")
     named = dict(map(_repository, repositories or ()))
-    hosts = dict.fromkeys([GITHUB, *_enterprise(), *(place.host for place in named.values())])
+    hosts = dict.fromkeys([GITHUB, _enterprise() or GITHUB, *(place.host for place in named.values())])
     return Asked(when, named, {host: _forge(host) for host in hosts})
 
 
@@ -81,12 +81,13 @@ def _repository(text: str) -> tuple[str, Place]:
     return normalize(project), place
 
 
-def _enterprise() -> list[str]:
-    """The host of an enterprise's own GitHub, as GitHub's command line finds it."""
-    host = os.environ.get("GH_HOST", "").strip().lower()
-    if host and place_of(host, "owner", "name") is None:
+def _enterprise() -> str:
+    """The host of an enterprise's own GitHub, as GitHub's command line finds it; empty where there is none."""
+    host = os.environ.get("GH_HOST", "").strip()
+    place = place_of(host, "owner", "name") if host else None
+    if host and place is None:
         raise InputError(f"GH_HOST='{host}' is not a host", reason="usage")
-    return [host] if host else []
+    return place.host if place is not None else ""
 
 
 def _forge(host: str) -> Forge:
@@ -104,7 +105,7 @@ def _forge(host: str) -> Forge:
 
 def _token_for(host: str) -> str:
     """The token that the environment has for ``host``: a token belongs to one host, and no other is shown it."""
-    tenant = os.environ.get("GH_HOST", "").strip().lower()
+    tenant = _enterprise()
     if host == GITHUB or host.endswith(".ghe.com"):
         # Where GH_HOST names a tenant of ghe.com, GH_TOKEN is the tenant's.
         mine = _variable("GH_TOKEN") if host == (tenant if tenant.endswith(".ghe.com") else GITHUB) else ""
@@ -121,7 +122,7 @@ def _parts(url: str) -> SplitResult | None:
     """The parts of an address; ``None`` where it is none, or names no host."""
     try:
         parts = urlsplit(url)
-        return parts if parts.hostname and (parts.port or 1) else None
+        return parts if parts.hostname and parts.port != 0 else None  # a port that is no number raises
     except ValueError:
         return None
 

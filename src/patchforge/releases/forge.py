@@ -154,7 +154,7 @@ class Forge:
                 raise self._late() from None
             reason = error.reason.strerror if isinstance(error.reason, OSError) else None
             raise UnansweredError(f"cannot reach {_shown(self.api)}: {reason or error.reason}", final=True) from None
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError, OverflowError) as error:
             # The kind alone: the message could quote what was sent.
             raise UnansweredError(f"{_shown(self.api)} gave no proper answer ({type(error).__name__})") from None
 
@@ -182,15 +182,11 @@ class Forge:
 
 def _opener(url: str) -> OpenerDirector:
     """HTTP and HTTPS alone, no redirects; this machine itself is asked without a proxy."""
-    from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler
+    from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, UnknownHandler
 
     here = _is_here(urlsplit(url).hostname or "")
     opener = OpenerDirector()
-    for handler in (
-        ProxyHandler({} if here else None),
-        HTTPHandler(),
-        HTTPSHandler(),
-    ):
+    for handler in (ProxyHandler({} if here else None), HTTPHandler(), HTTPSHandler(), UnknownHandler()):
         opener.add_handler(handler)
     return opener
 

@@ -61,7 +61,7 @@ def look_up(
 
 
 class _Asking:
-    """The questions of one run; its threads end with it, also when the run is interrupted."""
+    """The questions of one run.  Interrupted, it leaves threads that ask nothing more and hold nobody up."""
 
     def __init__(self, queue: deque[tuple[Pull, Forge]], found: dict[Key, Pull], cache: Path, now: datetime) -> None:
         self._queue, self._found, self._cache, self._now = queue, found, cache, now
@@ -72,8 +72,11 @@ class _Asking:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(_AT_ONCE, len(self._queue)))]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            self._queue.clear()
         if self._failure is not None:
             raise self._failure
 

@@ -163,6 +163,12 @@ def test_nobody_there(forge: Forge) -> None:
     assert not forge.asked
 
 
+@pytest.mark.parametrize("api", ["http://127.0.0.1:99999", "http://a..b", "http://127.0.0.1:x", "gopher://127.0.0.1"])
+def test_an_address_that_is_none(forge: Forge, api: str) -> None:
+    with pytest.raises(UnansweredError):
+        asked.Forge(api, SECRET, timeout=5).ask(DEMO, 12)
+
+
 def test_something_else_is_there(forge: Forge) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         import threading
