@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from demo import CORE, LOG, Demo
+from demo import CORE, LOG, NAMES, Demo
 from test_judging import judged
 from test_truth import OLD, ROWS
 from test_write import files, prepared, release
@@ -409,3 +410,25 @@ def test_whose_token_it_is(
     assert asked is not None
     assert {host: forge.token for host, forge in asked.forges.items()} == {**tokens, "host.example": ""}
     assert asked.forges["host.example"].api == "https://host.example/api/v3"
+
+
+def test_the_page_shows_what_it_prints(
+    demo: Demo, forge: Forge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homepage(demo)
+    quiet = (
+        LOG.replace(b"#12", b"#15").replace(b"Engine", b"Worker").replace(b"starts", b"jobs").replace(b"-4,6", b"-14,4")
+    )
+    quiet = quiet.replace(b"+4,7", b"+15,5").replace(b"running", b"busy").replace(b" \n     def stop(self):\n", b"")
+    names = NAMES.replace(b"none (found here)", b"demo #9 (open), demo #31 (open)")
+    demo.write_patches(log=LOG, quiet=quiet.replace(b"import os", b""), names=names)
+    forge.pulls |= {"org/demo/9": pull(9, "closed"), "org/demo/15": pull(15), "org/demo/31": pull(31)}
+    core = CORE.replace(b"        self.busy = True\n", b"        self.busy = True\n        self.jobs = 1\n")
+    release(demo, tmp_path, core=core)
+    monkeypatch.chdir(tmp_path)
+    done = demo.run("retire-scan", "--against", "1.1", "--pulls", "ask")
+    assert done.status == 0, done.err
+    page = (Path(__file__).parents[2] / "docs/retiring.md").read_text()
+    shown = page.partition("$ patchforge retire-scan --against 1.1 --pulls ask\n")[2].partition("```")[0]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert shown == done.out.replace(today, "2026-12-03")
