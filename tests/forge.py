@@ -77,14 +77,14 @@ def serving(forge: Forge) -> Iterator[Forge]:
                 forge.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}))
                 forge.at_once += 1
                 forge.most_at_once = max(forge.most_at_once, forge.at_once)
-            try:
-                self.answer(forge.find(self.path))
-            finally:
-                with lock:
-                    forge.at_once -= 1
+            reply = forge.find(self.path)
+            time.sleep(reply.slow)
+            with lock:
+                # Before the answer: who has it may ask again before this thread goes on.
+                forge.at_once -= 1
+            self.answer(reply)
 
         def answer(self, reply: Reply) -> None:
-            time.sleep(reply.slow)
             etag = reply.headers.get("ETag")
             status = 304 if etag and self.headers.get("If-None-Match") == etag else reply.status
             self.send_response(status)

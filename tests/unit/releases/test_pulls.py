@@ -136,7 +136,7 @@ def test_a_forge_that_refuses_is_left_alone(forge: Forge, tmp_path: Path) -> Non
 
 
 def test_a_few_at_a_time(forge: Forge, tmp_path: Path) -> None:
-    forge.pulls |= {f"org/demo/{n}": replace(pull(n), slow=0.01) for n in range(100, 120)}
+    forge.pulls |= {f"org/demo/{n}": replace(pull(n), slow=0.05) for n in range(100, 120)}
     assert {state(p) for p in known(forge, tmp_path, *range(100, 120))} == {"open"}
     assert len(forge.asked) == 20
     assert 1 < forge.most_at_once <= 4
