@@ -44,15 +44,15 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".strip()
 
 
-def attention_in_use(worker: Any) -> list[dict[str, Any]]:
-    """Run in the worker: the verify attention its layers hold, and what batches the CUDA kernel takes; empty without it.
+def attention_in_use(worker: Any) -> dict[str, Any]:
+    """Run in the worker: the positions of a page, and the verify attention of its layers with the batches the CUDA kernel takes.
 
-    Imports nothing: a tree without the patch has no such module.
+    Imports nothing of vLLM: a tree without the patch has no such module, and none is to be loaded for the question.
     """
     import sys
 
     module = sys.modules.get("vllm.v1.attention.ops.spec_decode_attn")
-    return [
+    found = [
         {
             "heads": made.num_kv_heads * made.group,
             "cuda": made.cuda is not None,
@@ -60,6 +60,7 @@ def attention_in_use(worker: Any) -> list[dict[str, Any]]:
         }
         for made in getattr(module, "_instances", {}).values()
     ]
+    return {"page": worker.vllm_config.cache_config.block_size, "verify": found}
 
 
 def prompts(vocabulary: int, batch: int, tokens: int, seed: int) -> list[dict[str, list[int]]]:
