@@ -93,8 +93,8 @@ def ladder_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]
         "## Tokens a second",
         "",
         *paragraph(
-            "Requests at once, 128 random tokens in and 256 out each, end of text ignored, from the first prompt to the last token:"
-            " median [least, most] of the runs. Sampled is temperature 1, top-k 20, top-p 0.95."
+            "Requests at once, 128 random tokens in and 256 out each, end of text ignored, from the first prompt to the last"
+            " token: median [least, most] of the runs. Sampled is temperature 1, top-k 20, top-p 0.95."
         ),
         row(["sampling", "requests", "pristine", "patched", "patched / pristine"]),
         "| --- | ---: | ---: | ---: | ---: |",
@@ -125,8 +125,8 @@ def spec_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]:
         "## Milliseconds a step with drafts",
         "",
         *paragraph(
-            "Four MTP drafts a step, so that the target verifies five tokens a request. With random weights hardly a draft is accepted"
-            " (a column says what a step yielded): what a step takes is what counts here, and tokens a second would say nothing."
+            "Four MTP drafts a step, so that the target verifies five tokens a request. With random weights hardly a draft is"
+            " accepted (a column says what a step yielded): what a step takes is what counts here; tokens a second say nothing."
             " Median [first tenth, last tenth] of the steps in which all requests decode."
         ),
         row(
@@ -210,9 +210,9 @@ def header_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]
     ]
     title = f"The engine on an {pristine['card'].removeprefix('NVIDIA ')}"
     about = (
-        f"The hybrid of 64 layers, {sizes['target'] / 1e9:.1f} billion weights in bfloat16, random and read from no disk. The same"
-        " settings for both trees: torch.compile and CUDA graphs, Triton for the prefill of the linear attention, FlashInfer off, no"
-        " prefix cache. One process a column of a table."
+        f"The hybrid of 64 layers, {sizes['target'] / 1e9:.1f} billion weights in bfloat16, random and read from no disk."
+        " The same settings for both trees: torch.compile and CUDA graphs, Triton for the prefill of the linear attention, no"
+        " FlashInfer, no prefix cache. One process a column of a table."
     )
     if pristine["small"]:
         title, about = "A dry run: these figures mean nothing", "The small model on a CPU."
@@ -226,8 +226,8 @@ def header_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]
             f"{about} The patched tree ran with {', '.join(knobs) or 'no knobs'}. Boots: {', '.join(booted) or 'none'}."
         ),
         *paragraph(
-            "A ratio above 1 says that the patched tree is faster; one in brackets that the spreads of the two overlap, so that it"
-            " may be nothing."
+            "A ratio above 1 says that the patched tree is faster; one in brackets that the spreads of the two overlap, so that"
+            " it may be nothing."
         ),
     ]
 
@@ -250,7 +250,7 @@ def report(pristine: dict[str, Any], patched: dict[str, Any], samplers: str = ""
         *attention_lines(patched),
     ]
     if samplers:
-        lines += ["## Sampling alone", "", "By `benchmarks/gpu/samplers.py`:", samplers.strip(), ""]
+        lines += ["## Sampling alone", "", "By `benchmarks/gpu/samplers.py`:", "", samplers.strip(), ""]
     missing = [*left_out(pristine), *left_out(patched)]
     if not samplers:
         missing.append("- sampling alone (`benchmarks/gpu/samplers.py`): not given to the report")

@@ -1,0 +1,373 @@
+"""The ladder without a card: the model's sizes, the time a run has, the document it leaves, and the page made of two."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import geometry
+import ladder
+import ladder_report
+import plan
+import pytest
+import results
+import steps
+from results import FAILED, MEASURED, NOT_RUN, Budget
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TestGeometry:
+    def test_the_sizes_are_those_of_the_27b(self) -> None:
+        found = geometry.config(geometry.FULL)
+        assert (found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"]) == (24, 4, 256)
+        assert (found["linear_num_key_heads"], found["linear_num_value_heads"]) == (16, 48)
+        assert (found["linear_key_head_dim"], found["linear_value_head_dim"]) == (128, 128)
+        assert (found["hidden_size"], found["intermediate_size"], found["vocab_size"]) == (5120, 17408, 248320)
+        kinds = found["layer_types"]
+        assert (kinds.count("full_attention"), kinds.count("linear_attention")) == (16, 48)
+        assert kinds[:4] == ["linear_attention"] * 3 + ["full_attention"]
+
+    def test_27_billion_weights(self) -> None:
+        counted = geometry.parameters(geometry.FULL)
+        assert 26.5e9 < counted["target"] < 27.5e9
+        # A token's row of the embedding is all that is read of it.
+        assert counted["target"] - counted["read"] == 248320 * 5120
+        assert 0.3e9 < counted["mtp"] < 0.6e9
+
+    def test_the_weights_of_a_layer_are_counted_as_torch_would(self) -> None:
+        tiny = geometry.Geometry(4, 4, 2, 3, 5, 2, 1, 4, 1, 2, 8, 64)
+        full = 2 * (2 * 8 + 2 * 4) + 8 * 2 + 2 * 4
+        linear = 2 * (2 * 8 + 2 * 16 + 2 * 2) + 16 * 2 + (2 * 8 + 16) * 4 + 2 * 2 + 8
+        rest = 3 * 2 * 3 + 2 * 2
+        assert geometry.parameters(tiny)["target"] == full + 3 * linear + 4 * rest + 2 + 2 * 5 * 2
+
+    def test_mtp_is_there_and_the_small_one_has_every_kind_of_layer(self) -> None:
+        assert geometry.config(geometry.FULL)["mtp_num_hidden_layers"] == 1
+        assert set(geometry.config(geometry.SMALL)["layer_types"]) == {"full_attention", "linear_attention"}
+
+
+class TestPlan:
+    def test_both_trees_are_booted_alike_but_for_the_knobs(self) -> None:
+        old, new = (plan.boots(name, list(plan.PARTS), Path("m"), small=False) for name in ("pristine", "patched"))
+        for one, two in zip(old, new, strict=True):
+            assert one["engine"] == two["engine"] and one["knobs"] == {}
+        assert [boot["knobs"] for boot in new] == [plan.KNOBS, plan.KNOBS, {}]
+
+    def test_the_pristine_tree_is_not_booted_for_the_part_without_knobs(self) -> None:
+        (boot,) = plan.boots("pristine", ["long"], Path("m"), small=False)
+        assert boot["points"] == [] and boot["status"] == NOT_RUN and "knobs" in boot["message"]
+
+    def test_a_graph_for_every_verify_batch_that_is_measured(self) -> None:
+        arguments = plan.engine("spec", Path("m"), small=False)
+        sizes = arguments["compilation_config"]["cudagraph_capture_sizes"]
+        batches = {point.batch for point in plan.SPEC}
+        assert {batch * (plan.DRAFTS + 1) for batch in batches} <= set(sizes)
+        assert all(size % (plan.DRAFTS + 1) == 0 for size in sizes)
+        for point in plan.SPEC:
+            # Every draft may be accepted, and nobody may reach the end.
+            assert point.context + 2 * point.steps * (plan.DRAFTS + 1) < arguments["max_model_len"]
+
+    def test_a_graph_for_every_batch_of_the_ladder(self) -> None:
+        sizes = plan.engine("ladder", Path("m"), small=False)["compilation_config"]["cudagraph_capture_sizes"]
+        assert {point.batch for point in plan.LADDER} <= set(sizes) and max(sizes) == 64
+
+    @pytest.mark.parametrize(("part", "points"), [("ladder", plan.LADDER), ("spec", plan.SPEC)])
+    def test_a_boot_and_its_points_are_expected_to_fit_a_command(
+        self, part: str, points: tuple[plan.Point, ...]
+    ) -> None:
+        assert 260 + sum(point.seconds for point in points) < 560, part
+
+
+class TestBudget:
+    def test_what_cannot_finish_is_not_begun(self) -> None:
+        clock = Clock()
+        budget = Budget(1100.0, clock)
+        assert budget.refusal(95) is None
+        assert budget.refusal(96) == "it takes about 101 s and 100 were left"
+        clock.now = 1200.0
+        assert budget.refusal(1) == "it takes about 6 s and 0 were left"
+
+    def test_estimates_learn_from_what_took_longer_and_not_from_what_took_less(self) -> None:
+        budget = Budget(1100.0, Clock())
+        budget.learn(10, 30)
+        budget.learn(10, 1)
+        assert budget.refusal(31) is None
+        assert budget.refusal(32) == "it takes about 101 s and 100 were left"
+
+
+def header(name: str = "patched") -> dict[str, Any]:
+    return {"name": name, "date": "2026-12-03", "small": False, "card": "NVIDIA H200", "driver": "580"}
+
+
+class TestDocument:
+    def test_a_failed_write_leaves_the_old_one_and_nothing_beside_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        results.write(path, {"a": 1})
+        with pytest.raises(TypeError):
+            results.write(path, {"a": 1, "b": object()})
+        assert results.read(path) == {"a": 1}
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_who_is_killed_while_writing_leaves_a_whole_one(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        results.write(path, {"turn": -1, "bulk": []})
+        program = (
+            "import sys; sys.path.insert(0, sys.argv[1])\n"
+            "import itertools, results\nfrom pathlib import Path\n"
+            "print('up', flush=True)\n"
+            "for turn in itertools.count(): results.write(Path(sys.argv[2]), {'turn': turn, 'bulk': [turn] * 2000})"
+        )
+        command = [sys.executable, "-c", program, str(Path(results.__file__).parent), str(path)]
+        seen = set()
+        for _ in range(3):
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None and process.stdout.readline() == b"up\n"
+                time.sleep(0.05)
+                process.kill()
+            found = results.read(path)
+            assert found["bulk"] == [found["turn"]] * 2000
+            seen.add(found["turn"])
+        assert max(seen) > 0
+
+    def test_the_parts_of_an_earlier_run_stay(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        results.started(path, header(), [{"part": "ladder", "status": MEASURED}, {"part": "spec", "status": FAILED}])
+        found = results.started(path, header(), [{"part": "spec", "status": NOT_RUN}])
+        assert found["boots"] == [{"part": "ladder", "status": MEASURED}, {"part": "spec", "status": NOT_RUN}]
+        assert results.read(path) == found
+
+    def test_one_tree_does_not_go_into_the_document_of_the_other(self, tmp_path: Path) -> None:
+        results.started(tmp_path / "x.json", header("pristine"), [])
+        with pytest.raises(ValueError, match="'pristine'"):
+            results.started(tmp_path / "x.json", header("patched"), [])
+
+
+class TestSteps:
+    def test_only_steps_of_all_requests_after_such_a_step_count(self) -> None:
+        stamps = [(0.0, 1, 1), (1.0, 2, 2), (1.5, 2, 4), (2.0, 1, 1), (4.0, 2, 2), (4.25, 2, 2)]
+        assert steps.together(stamps, 2) == ([500.0, 250.0], 6)
+
+    def test_prompts_differ_from_round_to_round_and_are_the_same_for_both_trees(self) -> None:
+        one, again, other = (steps.prompts(500, 2, 30, seed) for seed in (1, 1, 2))
+        assert one == again != other
+        assert [len(prompt["prompt_token_ids"]) for prompt in one] == [30, 30]
+        assert max(max(prompt["prompt_token_ids"]) for prompt in one) < 500
+
+
+FAKE = """
+import argparse, os, subprocess, sys, time
+sys.path.insert(0, {folder!r})
+from pathlib import Path
+import results
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", type=Path)
+parser.add_argument("--boot", type=int)
+parser.add_argument("--deadline", type=float)
+given = parser.parse_args()
+document = results.read(given.out)
+boot = document["boots"][given.boot]
+print("about", boot["part"], os.environ.get("VLLM_SPEC_DECODE_ATTN"), os.environ["PYTHONPATH"], flush=True)
+boot["status"] = results.RUNNING
+boot["points"][0] |= {{"status": results.MEASURED, "runs": [1.0]}}
+boot["points"][1]["status"] = results.RUNNING
+results.write(given.out, document)
+{rest}
+"""
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rest: str) -> None:
+    """A ``steps.py`` that measures one point, begins the next and then does ``rest``."""
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    (folder / "steps.py").write_text(FAKE.format(folder=str(Path(results.__file__).parent), rest=rest))
+    monkeypatch.setattr(ladder, "HERE", folder)
+
+
+def begin(tmp_path: Path, parts: list[str], name: str = "patched") -> Path:
+    out = tmp_path / "x.json"
+    results.started(out, header(name), plan.boots(name, parts, tmp_path, small=False))
+    return out
+
+
+class TestRun:
+    def test_a_boot_there_is_no_time_for_is_not_begun(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        fake(monkeypatch, tmp_path, "raise SystemExit('started')")
+        out = begin(tmp_path, ["ladder"])
+        ladder.run(out, tmp_path, tmp_path, Budget(time.time() + 100), 260, ["ladder"])
+        (boot,) = results.read(out)["boots"]
+        assert {part["status"] for part in (boot, *boot["points"])} == {NOT_RUN}
+        assert "it takes about 285 s and 100 were left" in boot["message"]
+
+    def test_at_the_limit_the_process_is_killed_with_what_it_started(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started = tmp_path / "pid"
+        sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+        rest = f"Path({str(started)!r}).write_text(str(subprocess.Popen({sleep!r}).pid)); time.sleep(60)"
+        fake(monkeypatch, tmp_path, rest)
+        out = begin(tmp_path, ["ladder"])
+        ladder.boot_once(out, 0, tmp_path, tmp_path, Budget(time.time() + 1.5))
+        (boot,) = results.read(out)["boots"]
+        assert (boot["status"], boot["message"]) == (FAILED, "killed at the limit of the run")
+        assert [point["status"] for point in boot["points"][:3]] == [MEASURED, FAILED, NOT_RUN]
+        assert boot["log"].startswith("about ladder 1 ")
+        with pytest.raises(ProcessLookupError):
+            # Dead, or dead and not yet collected by whom it was left to.
+            state = Path(f"/proc/{started.read_text()}/stat")
+            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+                raise ProcessLookupError
+            os.kill(int(started.read_text()), 0)
+
+    def test_one_that_ends_by_itself_is_recorded_with_its_words_and_the_next_is_begun(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake(monkeypatch, tmp_path, "sys.exit('out of memory')")
+        out = begin(tmp_path, ["spec", "long"])
+        ladder.run(out, tmp_path, tmp_path, Budget(time.time() + 1000), 1, ["spec", "long"])
+        for boot, knob in zip(results.read(out)["boots"], ("1", "None"), strict=True):
+            assert (boot["status"], boot["message"]) == (FAILED, "its process ended with 1")
+            assert f"about {boot['part']} {knob} {tmp_path}" in boot["log"]
+            assert boot["log"].endswith("out of memory\n")
+
+    def test_one_killed_by_a_signal_before_it_wrote_anything(self, tmp_path: Path) -> None:
+        out = begin(tmp_path, ["spec"])
+        ladder.settle(out, 0, -signal.SIGSEGV, "boom")
+        (boot,) = results.read(out)["boots"]
+        assert (boot["status"], boot["message"], boot["log"]) == (FAILED, "its process ended with -11", "boom")
+
+    def test_no_setting_of_vllm_is_inherited(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VLLM_SPEC_DECODE_ATTN", "1")
+        monkeypatch.setenv("PYTHONPATH", "/more")
+        found = ladder.environment(tmp_path, tmp_path / "work", {}, small=False)
+        assert "VLLM_SPEC_DECODE_ATTN" not in found and "VLLM_TARGET_DEVICE" not in found
+        assert found["PYTHONPATH"] == f"{tmp_path}{os.pathsep}/more"
+        assert found["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
+
+    def test_a_directory_without_vllm_is_refused(self, tmp_path: Path) -> None:
+        words = ["--name", "patched", "--out", "x", "--work", "w", "--limit", "9"]
+        done = subprocess.run(
+            [sys.executable, ladder.__file__, "--tree", str(tmp_path), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 2 and "holds no vllm/" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+def measured(document: dict[str, Any], speed: float) -> dict[str, Any]:
+    """The document as if everything had been measured, ``speed`` times as fast as 100 tokens a second or 20 ms a step."""
+    for boot in document["boots"]:
+        if not boot["points"]:
+            continue
+        boot |= {
+            "status": MEASURED,
+            "boot_s": 200.4,
+            "versions": {"torch": "2.11", "triton": "3.6", "vllm": "0.31.0"},
+            "library": "found",
+            "attention": {"page": 800, "verify": [{"heads": 24, "cuda": True, "batches": [1, 7]}]},
+        }
+        for point in boot["points"]:
+            point |= {"status": MEASURED}
+            if point["kind"] == "generate":
+                point["runs"] = [speed * value for value in (99.0, 100.0, 101.0)]
+            else:
+                took = {"median": 20 / speed, "p10": 19.9 / speed, "p90": 20.1 / speed, "steps": 64, "tokens": 1.0}
+                point["rounds"] = [{**took, "mean": 20 / speed}] * point["rounds"]
+    return document
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    made = {}
+    for name, speed in (("pristine", 1.0), ("patched", 1.25)):
+        parts = ["ladder", "spec"] if name == "pristine" else list(plan.PARTS)
+        made[name] = measured({**header(name), "boots": plan.boots(name, parts, tmp_path, small=False)}, speed)
+        # As they come out of a file.
+        made[name] = json.loads(json.dumps(made[name]))
+    return made["pristine"], made["patched"]
+
+
+class TestReport:
+    def test_figures_side_by_side(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        page = ladder_report.report(*documents, "| a table |")
+        assert "| greedy | 64 | 100.0 [99.0, 101.0] | 125.0 [123.8, 126.2] | 1.250 |" in page
+        line = next(line for line in page.splitlines() if line.startswith("| 1 | 25,600 |"))
+        patched = "16.000 [15.920, 16.080]"
+        assert line == (
+            f"| 1 | 25,600 | 20.000 [19.900, 20.100] | {patched} | 1.250 | {patched} | 1.250 | 1.00 / 1.00 / 1.00 | 192 / 192 / 192 |"
+        )
+        assert "NVIDIA H200, driver 580, torch 2.11, Triton 3.6, vLLM 0.31.0." in " ".join(page.split())
+        assert "takes batches of 1, 7 requests" in " ".join(page.split())
+        assert "| a table |" in page
+        assert page.rstrip().endswith("Nothing was left out.")
+
+    def test_a_difference_within_the_spread_is_in_brackets(
+        self, documents: tuple[dict[str, Any], dict[str, Any]]
+    ) -> None:
+        documents[1]["boots"][0]["points"][0]["runs"] = [100.5, 101.5, 102.5]
+        documents[1]["boots"][0]["points"][1]["runs"] = [101.5, 101.6, 102.5]
+        page = ladder_report.report(*documents)
+        assert "| greedy | 1 | 100.0 [99.0, 101.0] | 101.5 [100.5, 102.5] | (1.015) |" in page
+        assert "| greedy | 8 | 100.0 [99.0, 101.0] | 101.6 [101.5, 102.5] | 1.016 |" in page
+
+    def test_what_failed_and_what_was_not_run_is_said(
+        self, documents: tuple[dict[str, Any], dict[str, Any]], tmp_path: Path
+    ) -> None:
+        pristine, patched = documents
+        pristine["boots"][0]["points"][3] = {
+            **plan.boots("pristine", ["ladder"], tmp_path, small=False)[0]["points"][3],
+            "message": "it takes about 30 s and 4 were left",
+        }
+        patched["boots"][1]["points"][0] |= {"status": FAILED, "message": "RuntimeError: boom\nat a place"}
+        patched["boots"][2] = plan.boots("patched", ["long"], tmp_path, small=False)[0]
+        patched["boots"][2] |= {"status": FAILED, "message": "killed at the limit of the run"}
+        page = ladder_report.report(pristine, patched)
+        assert "| greedy | 64 | not run | 125.0 [123.8, 126.2] |  |" in page
+        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |  | not run |  | 1.00 | 192 |" in page
+        missing = page.partition("## What was not run")[2].split("\n")
+        assert [line for line in missing if line] == [
+            "- pristine, ladder, greedy 64: not run: it takes about 30 s and 4 were left",
+            "- patched, spec, 1 at 1,024: failed: RuntimeError: boom",
+            "- patched, long: failed: killed at the limit of the run",
+            "- sampling alone (`benchmarks/gpu/samplers.py`): not given to the report",
+        ]
+
+    def test_parts_nobody_asked_for_are_said_too(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        del documents[0]["boots"][1], documents[1]["boots"][2]
+        page = ladder_report.report(*documents)
+        assert "- pristine, spec: not asked for" in page and "- patched, long: not asked for" in page
+        assert "| 7 | 8,192 | not run | 16.000 [15.920, 16.080] |  | not run |  | 1.00 | 64 |" in page
+
+    def test_without_the_kernel_in_the_engine_the_page_does_not_credit_it(
+        self, documents: tuple[dict[str, Any], dict[str, Any]]
+    ) -> None:
+        documents[1]["boots"][1]["attention"]["verify"][0]["cuda"] = False
+        assert "did not hold the CUDA verify attention" in ladder_report.report(*documents)
+
+    def test_another_card_is_said(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        documents[1]["driver"] = "581"
+        assert "measured elsewhere: NVIDIA H200, driver 581" in ladder_report.report(*documents)
+
+    def test_documents_in_the_wrong_order_and_of_unlike_models_are_refused(
+        self, documents: tuple[dict[str, Any], dict[str, Any]]
+    ) -> None:
+        with pytest.raises(ValueError, match="of the pristine tree is one of 'patched'"):
+            ladder_report.report(documents[1], documents[0])
+        documents[1]["small"] = True
+        with pytest.raises(ValueError, match="dry run"):
+            ladder_report.report(*documents)
