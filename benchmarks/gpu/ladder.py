@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import hashlib
 import os
 import signal
 import subprocess
@@ -42,7 +43,9 @@ def environment(tree: Path, work: Path, knobs: dict[str, str], *, small: bool) -
     """Of the process that boots the engine: nothing of vLLM's settings is inherited, and caches lie in ``work``."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("VLLM_")}
     paths = [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
-    caches = {"VLLM_CACHE_ROOT": "vllm", "TRITON_CACHE_DIR": "triton", "XDG_CACHE_HOME": "xdg"}
+    # vLLM's own cache is kept apart for each tree, by where it lies; the other two are addressed by content.
+    own = f"vllm-{hashlib.sha256(str(tree).encode()).hexdigest()[:8]}"
+    caches = {"VLLM_CACHE_ROOT": own, "TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor"}
     return {
         **inherited,
         **plan.ENVIRONMENT,
@@ -65,24 +68,34 @@ def card() -> dict[str, str]:
     return {"card": name, "driver": driver}
 
 
+def members(group: int) -> list[int]:
+    """The processes of a group that still run; one that is dead and not yet collected holds no memory of a card."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                found.append(int(stat.parent.name))
+    return found
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """End the process and the engine it started; the next boot wants the whole memory of the card."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     give_up = time.monotonic() + 20
-    with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < give_up:
-            os.killpg(process.pid, 0)
-            time.sleep(0.1)
+    while members(process.pid) and time.monotonic() < give_up:
+        time.sleep(0.1)
 
 
 def boot_once(out: Path, index: int, tree: Path, work: Path, budget: Budget) -> None:
     """One boot, to its end or the deadline; afterwards nothing in the document is left running."""
-    boot = results.read(out)["boots"][index]
-    log = work / f"{boot['part']}.log"
+    document = results.read(out)
+    boot = document["boots"][index]
+    log = work / f"{document['name']}-{boot['part']}.log"
     command = [sys.executable, str(HERE / "steps.py"), "--out", str(out), "--boot", str(index)]
-    env = environment(tree, work, boot["knobs"], small=results.read(out)["small"])
+    env = environment(tree, work, boot["knobs"], small=document["small"])
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--deadline", str(budget.deadline)],

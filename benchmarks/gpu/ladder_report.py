@@ -197,7 +197,7 @@ def header_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]
     """Where it was measured; what differs between the two is said, for then they do not compare."""
     found = []
     for document in (pristine, patched):
-        told = next((boot["versions"] for boot in document["boots"] if "versions" in boot), {})
+        told: dict[str, str] = next((boot["versions"] for boot in document["boots"] if "versions" in boot), {})
         libraries = [f"{shown} {told[name]}" for name, shown in LIBRARIES.items() if name in told]
         found.append(", ".join([document["card"], f"driver {document['driver']}", *libraries]))
     dates = " and ".join(sorted({document["date"] for document in (pristine, patched)}))

@@ -54,7 +54,8 @@ def started(path: Path, header: dict[str, Any], boots: list[dict[str, Any]]) -> 
 class Budget:
     """Seconds until ``deadline``, a time of ``clock``.
 
-    What things take is estimated beforehand, and the estimates are corrected by the worst that was seen.
+    What things take is estimated beforehand, and an estimate is corrected by what became of the one before: not by the worst of
+    all, because the first point of a boot compiles what the others find.
     """
 
     deadline: float
@@ -73,5 +74,5 @@ class Budget:
         return f"it takes about {needed:.0f} s and {max(left, 0):.0f} were left"
 
     def learn(self, estimate: float, took: float) -> None:
-        """Something estimated took so long: the next estimates are no more hopeful than that."""
-        self.factor = max(self.factor, took / estimate)
+        """Something estimated took so long: the next estimate is no more hopeful than that."""
+        self.factor = max(1.0, took / estimate)

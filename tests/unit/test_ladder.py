@@ -100,12 +100,14 @@ class TestBudget:
         clock.now = 1200.0
         assert budget.refusal(1) == "it takes about 6 s and 0 were left"
 
-    def test_estimates_learn_from_what_took_longer_and_not_from_what_took_less(self) -> None:
+    def test_an_estimate_is_corrected_by_the_one_before_and_never_down(self) -> None:
         budget = Budget(1100.0, Clock())
         budget.learn(10, 30)
-        budget.learn(10, 1)
         assert budget.refusal(31) is None
         assert budget.refusal(32) == "it takes about 101 s and 100 were left"
+        budget.learn(10, 1)
+        assert budget.refusal(95) is None
+        assert budget.refusal(96) is not None
 
 
 def header(name: str = "patched") -> dict[str, Any]:
@@ -255,6 +257,12 @@ class TestRun:
         assert "VLLM_SPEC_DECODE_ATTN" not in found and "VLLM_TARGET_DEVICE" not in found
         assert found["PYTHONPATH"] == f"{tmp_path}{os.pathsep}/more"
         assert found["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
+
+    def test_what_is_compiled_of_one_tree_is_not_loaded_by_the_other(self, tmp_path: Path) -> None:
+        one, other = (ladder.environment(tmp_path / name, tmp_path, {}, small=False) for name in ("a", "b"))
+        assert one["VLLM_CACHE_ROOT"] != other["VLLM_CACHE_ROOT"]
+        # These are found by their content.
+        assert one["TRITON_CACHE_DIR"] == other["TRITON_CACHE_DIR"]
 
     def test_a_directory_without_vllm_is_refused(self, tmp_path: Path) -> None:
         words = ["--name", "patched", "--out", "x", "--work", "w", "--limit", "9"]
