@@ -105,28 +105,34 @@ def boot_once(out: Path, index: int, tree: Path, work: Path, budget: Budget) -> 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        why: str | None = "the run was interrupted"
         try:
-            status: int | None = process.wait(max(1.0, budget.left()))
+            status = process.wait(max(1.0, budget.left()))
+            why = f"its process ended with {status}" if status else None
         except subprocess.TimeoutExpired:
-            status = None
+            why = "killed at the limit of the run"
         finally:
             end(process)
-    settle(out, index, status, log.read_text(errors="replace")[-LOG_TAIL:])
+            settle(out, index, why, log.read_text(errors="replace")[-LOG_TAIL:])
 
 
-def settle(out: Path, index: int, status: int | None, log: str) -> None:
-    """Say of what still runs how it ended: by the limit (no ``status``) or by itself."""
+def settle(out: Path, index: int, why: str | None, log: str) -> None:
+    """Say of what still runs why it ended; of a boot that ended badly keep the last of its log."""
     document = results.read(out)
     boot = document["boots"][index]
-    why = "killed at the limit of the run" if status is None else f"its process ended with {status}"
     for part in (boot, *boot["points"]):
         if part["status"] == RUNNING:
-            part |= {"status": FAILED, "message": why}
-    if status != 0:
+            part |= {"status": FAILED, "message": why or "it ended without a word"}
+    if why is not None:
         boot |= {"log": log}
         if boot["status"] == NOT_RUN:
             boot |= {"status": FAILED, "message": why}
     results.write(out, document)
+
+
+def interrupt(number: int, frame: object) -> None:
+    """A limit of somebody else's: what was measured is in the file, and the card must not stay taken."""
+    raise KeyboardInterrupt
 
 
 def run(out: Path, tree: Path, work: Path, budget: Budget, boot_seconds: float, parts: list[str]) -> None:
@@ -169,6 +175,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     budget = Budget(time.time())
+    signal.signal(signal.SIGTERM, interrupt)
     given = arguments()
     budget.deadline += given.limit
     out, work, tree = given.out.resolve(), given.work.resolve(), given.tree.resolve()

@@ -16,7 +16,7 @@ from typing import Any
 
 import geometry
 import results
-from results import FAILED, MEASURED
+from results import FAILED, MEASURED, NOT_RUN, RUNNING
 
 LIBRARIES = {"torch": "torch", "triton": "Triton", "transformers": "transformers", "vllm": "vLLM", "python": "Python"}
 Key = tuple[Any, ...]
@@ -69,7 +69,7 @@ def points(boot: dict[str, Any] | None) -> dict[Key, dict[str, Any]]:
 def shown(point: dict[str, Any] | None) -> str:
     if point is None:
         return "not run"
-    return str(figure(point) or point["status"])
+    return str(figure(point) or (FAILED if point["status"] == RUNNING else point["status"]))
 
 
 def keys(*of: dict[Key, dict[str, Any]]) -> list[Key]:
@@ -171,17 +171,24 @@ def attention_lines(patched: dict[str, Any]) -> list[str]:
     )
 
 
+def fate(part: dict[str, Any]) -> str:
+    """What became of a boot or a point, and why."""
+    if part["status"] == RUNNING:
+        return f"{FAILED}: the run was killed in the middle of it"
+    return f"{part['status']}: {line(part.get('message', ''))}"
+
+
 def left_out(document: dict[str, Any]) -> list[str]:
     """A line for everything that has no figure."""
     name, lines = document["name"], []
     for boot in document["boots"]:
         where = f"{name}, {boot['part']}"
         if boot["status"] != MEASURED:
-            lines.append(f"- {where}: {boot['status']}: {line(boot.get('message', ''))}")
+            lines.append(f"- {where}: {fate(boot)}")
         for key, point in points(boot).items():
-            if point["status"] != MEASURED and (boot["status"] == MEASURED or point["status"] == FAILED):
+            if point["status"] != MEASURED and (boot["status"] == MEASURED or point["status"] != NOT_RUN):
                 what = " ".join(map(str, key)) if point["kind"] == "generate" else f"{key[0]} at {key[1]:,}"
-                lines.append(f"- {where}, {what}: {point['status']}: {line(point.get('message', ''))}")
+                lines.append(f"- {where}, {what}: {fate(point)}")
     absent = {"ladder", "spec"} | ({"long"} if name == "patched" else set())
     absent -= {boot["part"] for boot in document["boots"]}
     return [*lines, *(f"- {name}, {part}: not asked for" for part in sorted(absent))]

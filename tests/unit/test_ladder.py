@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import plan
 import pytest
 import results
 import steps
-from results import FAILED, MEASURED, NOT_RUN, Budget
+from results import FAILED, MEASURED, NOT_RUN, RUNNING, Budget
 
 
 class Clock:
@@ -157,6 +158,11 @@ class TestDocument:
             results.started(tmp_path / "x.json", header("patched"), [])
 
 
+def worker(page: int) -> Any:
+    settings = types.SimpleNamespace(cache_config=types.SimpleNamespace(block_size=page))
+    return types.SimpleNamespace(vllm_config=settings)
+
+
 class TestSteps:
     def test_only_steps_of_all_requests_after_such_a_step_count(self) -> None:
         stamps = [(0.0, 1, 1), (1.0, 2, 2), (1.5, 2, 4), (2.0, 1, 1), (4.0, 2, 2), (4.25, 2, 2)]
@@ -167,6 +173,21 @@ class TestSteps:
         assert one == again != other
         assert [len(prompt["prompt_token_ids"]) for prompt in one] == [30, 30]
         assert max(max(prompt["prompt_token_ids"]) for prompt in one) < 500
+
+    def test_a_tree_without_the_patch_holds_no_verify_attention(self) -> None:
+        assert steps.attention_in_use(worker(800)) == {"page": 800, "verify": []}
+
+    def test_what_the_worker_holds_and_which_batches_the_kernel_takes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cuda = types.SimpleNamespace(
+            plan=lambda requests, tokens: object() if requests in (1, 7) and tokens == 5 else None
+        )
+        made = [types.SimpleNamespace(num_kv_heads=4, group=6, cuda=kernel) for kernel in (cuda, None)]
+        module = types.SimpleNamespace(_instances=dict(enumerate(made)))
+        monkeypatch.setitem(sys.modules, "vllm.v1.attention.ops.spec_decode_attn", module)
+        assert steps.attention_in_use(worker(16))["verify"] == [
+            {"heads": 24, "cuda": True, "batches": [1, 7]},
+            {"heads": 24, "cuda": False, "batches": []},
+        ]
 
 
 FAKE = """
@@ -246,9 +267,32 @@ class TestRun:
 
     def test_one_killed_by_a_signal_before_it_wrote_anything(self, tmp_path: Path) -> None:
         out = begin(tmp_path, ["spec"])
-        ladder.settle(out, 0, -signal.SIGSEGV, "boom")
+        ladder.settle(out, 0, "its process ended with -11", "boom")
         (boot,) = results.read(out)["boots"]
         assert (boot["status"], boot["message"], boot["log"]) == (FAILED, "its process ended with -11", "boom")
+
+    def test_a_termination_ends_the_engine_and_is_written_down(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake(monkeypatch, tmp_path, f"os.kill({os.getpid()}, 15); time.sleep(60)")
+        out = begin(tmp_path, ["ladder"])
+        before = signal.signal(signal.SIGTERM, ladder.interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                ladder.boot_once(out, 0, tmp_path, tmp_path, Budget(time.time() + 60))
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        (boot,) = results.read(out)["boots"]
+        assert (boot["status"], boot["message"]) == (FAILED, "the run was interrupted")
+
+    def test_an_engine_whose_caller_was_killed_ends_too(self, tmp_path: Path) -> None:
+        program = (
+            "import sys, time, threading; sys.path.insert(0, sys.argv[1])\n"
+            "import os, steps\nprint(os.getpid(), flush=True)\nsteps.watch(time.time() + 60, -1)"
+        )
+        command = [sys.executable, "-c", program, str(Path(steps.__file__).parent)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+            assert process.wait(20) == -signal.SIGKILL
 
     def test_no_setting_of_vllm_is_inherited(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("VLLM_SPEC_DECODE_ATTN", "1")
@@ -354,6 +398,17 @@ class TestReport:
             "- patched, long: failed: killed at the limit of the run",
             "- sampling alone (`benchmarks/gpu/samplers.py`): not given to the report",
         ]
+
+    def test_a_run_that_was_killed_outright_leaves_no_figure_out_in_silence(
+        self, documents: tuple[dict[str, Any], dict[str, Any]]
+    ) -> None:
+        boot = documents[1]["boots"][1]
+        boot |= {"status": RUNNING}
+        boot["points"][0] |= {"status": RUNNING}
+        page = ladder_report.report(*documents)
+        assert "- patched, spec: failed: the run was killed in the middle of it" in page
+        assert "- patched, spec, 1 at 1,024: failed: the run was killed in the middle of it" in page
+        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |" in page
 
     def test_parts_nobody_asked_for_are_said_too(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
         del documents[0]["boots"][1], documents[1]["boots"][2]
