@@ -125,9 +125,10 @@ def spec_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]:
         "## Milliseconds a step with drafts",
         "",
         *paragraph(
-            "Four MTP drafts a step, so that the target verifies five tokens a request. With random weights hardly a draft is"
-            " accepted (a column says what a step yielded): what a step takes is what counts here; tokens a second say nothing."
-            " Median [first tenth, last tenth] of the steps in which all requests decode."
+            "Four MTP drafts a step, so that the target verifies five tokens a request. What random weights draft is not what"
+            " trained ones would (a column says how many tokens a step yielded), so milliseconds a step are what counts; tokens a"
+            " second would say nothing. Median [first tenth, last tenth] of the steps in which all requests decode. The last two"
+            " columns are of pristine, patched and knobs off."
         ),
         row(
             [
@@ -144,8 +145,8 @@ def spec_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]:
                 [
                     *(batch, f"{context:,}", shown(one), shown(two), ratio(figure(one), figure(two))),
                     *(shown(three), ratio(figure(one), figure(three))),
-                    " / ".join(filter(None, map(expected_tokens, (one, two, three)))),
-                    " / ".join(filter(None, map(steps_counted, (one, two, three)))),
+                    " / ".join(expected_tokens(point) or "–" for point in (one, two, three)),
+                    " / ".join(steps_counted(point) or "–" for point in (one, two, three)),
                 ]
             )
         )

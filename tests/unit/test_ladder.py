@@ -390,7 +390,7 @@ class TestReport:
         patched["boots"][2] |= {"status": FAILED, "message": "killed at the limit of the run"}
         page = ladder_report.report(pristine, patched)
         assert "| greedy | 64 | not run | 125.0 [123.8, 126.2] |  |" in page
-        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |  | not run |  | 1.00 | 192 |" in page
+        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |  | not run |  | 1.00 / – / – | 192 / – / – |" in page
         missing = page.partition("## What was not run")[2].split("\n")
         assert [line for line in missing if line] == [
             "- pristine, ladder, greedy 64: not run: it takes about 30 s and 4 were left",
@@ -414,7 +414,7 @@ class TestReport:
         del documents[0]["boots"][1], documents[1]["boots"][2]
         page = ladder_report.report(*documents)
         assert "- pristine, spec: not asked for" in page and "- patched, long: not asked for" in page
-        assert "| 7 | 8,192 | not run | 16.000 [15.920, 16.080] |  | not run |  | 1.00 | 64 |" in page
+        assert "| 7 | 8,192 | not run | 16.000 [15.920, 16.080] |  | not run |  | – / 1.00 / – | – / 64 / – |" in page
 
     def test_without_the_kernel_in_the_engine_the_page_does_not_credit_it(
         self, documents: tuple[dict[str, Any], dict[str, Any]]
