@@ -1,7 +1,7 @@
 """The CUDA verify attention against float64, on the GPU: plain functions, so that pytest, a benchmark and a sanitizer run them.
 
 Outputs are poisoned before every launch, so are the slots behind each request and the pages of nobody; lengths straddle pages,
-tiles and segments; each batch runs twice, on buffers that the run before left as they were.
+tiles and segments; each batch runs several times, on buffers that the run before has to have left as it found them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
-from batches import Batch, make_batch, relative_error
+from batches import Batch, make_batch, quantised, relative_error
 
 BOUND = 5e-3  # of bfloat16 probabilities and output; 2.0e-3 to 2.4e-3 is usual
-NAMES = ("part", "limits", "counters")
+NAMES = ("part", "limits")
 
 # Name, KV lengths, query lengths, what else.
 CASES: list[tuple[str, list[int], list[int], dict[str, Any]]] = [
@@ -48,45 +48,75 @@ def heads_first(batch: Batch) -> None:
 
 
 def attention(ops: ModuleType, batch: Batch) -> Any:
-    """The kernel for a batch, with poisoned buffers."""
+    """The kernels for a batch."""
     geometry = (batch.query.shape[1], batch.cache.shape[2], batch.head_size)
     sms = torch.cuda.get_device_properties(0).multi_processor_count
-    made = ops.CudaVerifyAttention(*geometry, torch.device("cuda"), sms, torch.cuda.get_device_capability())
-    made.part.fill_(float("nan"))
-    made.limits.fill_(float("nan"))
-    return made
+    return ops.CudaVerifyAttention(*geometry, torch.device("cuda"), sms, torch.cuda.get_device_capability())
 
 
-def launch(made: Any, plan: Any, batch: Batch, longest: int | None = None) -> torch.Tensor:
+Caches = tuple[torch.Tensor, ...]  # keys and values, for int8 their scales too
+
+
+def launch(
+    made: Any, plan: Any, batch: Batch, caches: Caches | None = None, longest: int | None = None
+) -> torch.Tensor:
     out = batch.poisoned()
-    tensors = (batch.query, batch.keys, batch.values, batch.table, batch.kv_lens, batch.q_starts)
-    assert made.fits(batch.query, batch.keys, batch.values, out)
+    caches = caches or (batch.keys, batch.values)
+    assert made.fits(batch.query, *caches[:2], out, *caches[2:])
+    tensors = (batch.query, *caches[:2], batch.table, batch.kv_lens, batch.q_starts)
     made(plan, *tensors, longest or batch.longest_query, batch.head_size**-0.5, out)
     torch.cuda.synchronize()
     return out
 
 
-def check(ops: ModuleType, kv_lens: list[int], q_lens: list[int], seed: int = 0, **how: Any) -> float:
-    """The worst relative error of a batch over both layouts, several cuts, and a launch over used buffers."""
+def fits_int8(kv_lens: list[int], q_lens: list[int], how: dict[str, Any]) -> bool:
+    """Whether the kernel over int8 takes a batch: an even number of KV heads, 96 query rows for each."""
+    del kv_lens
+    heads, kv_heads = how.get("heads", 24), how.get("kv_heads", 4)
+    return kv_heads % 2 == 0 and max(q_lens) * heads // kv_heads <= 96
+
+
+def check(
+    ops: ModuleType, kv_lens: list[int], q_lens: list[int], seed: int = 0, int8: bool = False, **how: Any
+) -> float:
+    """The worst relative error of a batch over its layouts, several cuts, and launches over used buffers."""
     from vllm.v1.attention.ops.spec_decode_attn_cuda.plan import Plan
 
     geometry = {"heads": 24, "kv_heads": 4, **how}
     batch = make_batch(kv_lens, q_lens, head_size=256, dtype=torch.bfloat16, device="cuda", seed=seed, **geometry)
+    caches = quantised(batch) if int8 else None
     expected = batch.expected()
     most = torch.cuda.get_device_properties(0).multi_processor_count // batch.cache.shape[2]
     worst = 0.0
-    for layout in (None, heads_first):
+    for layout in (None,) if int8 else (None, heads_first):
         if layout:
             layout(batch)
         made = attention(ops, batch)
         addresses = [getattr(made, name).data_ptr() for name in NAMES]
         for slots, least in ((most, 4), (max(len(kv_lens), most // 3), 1), (most, 16), (len(kv_lens), 1)):
-            error = relative_error(launch(made, Plan(slots, least), batch), expected)
+            error = relative_error(launch(made, Plan(slots, least), batch, caches), expected)
             assert error < BOUND, (kv_lens, q_lens, how, slots, least, error)  # NaN too
             worst = max(worst, error)
-        assert int(made.counters.abs().sum()) == 0
+            assert all(bool((getattr(made, name) == -1).all()) for name in NAMES), (kv_lens, q_lens, slots, least)
         assert addresses == [getattr(made, name).data_ptr() for name in NAMES]
     return worst
+
+
+def check_scales(ops: ModuleType) -> None:
+    """Scales that differ by 2^40 along an int8 cache, rows of nothing but zeros with a scale of zero among them."""
+    from vllm.v1.attention.ops.spec_decode_attn_cuda.plan import Plan
+
+    batch = make_batch([3000], [16], heads=24, kv_heads=4, head_size=256, dtype=torch.bfloat16, device="cuda", seed=5)
+    used = batch.table[0, : -(-3000 // 16)].long()
+    factors = torch.logspace(-20, 20, len(used), base=2, device="cuda").bfloat16()
+    batch.cache[used, :, :, 256:] *= factors[torch.randperm(len(used), device="cuda")][:, None, None, None]
+    batch.cache[used[5], :, :, 256:] = 0.0
+    caches = quantised(batch)
+    assert float(caches[3][used[5]].abs().max()) == 0.0
+    batch.cache = batch.cache.nan_to_num()  # 0 / 0, of those rows
+    for slots in (33, 1):
+        error = relative_error(launch(attention(ops, batch), Plan(slots, 4), batch, caches), batch.expected())
+        assert error < BOUND, (slots, error)
 
 
 def check_graph(ops: ModuleType) -> None:
@@ -140,6 +170,8 @@ def main() -> None:
     for name, kv_lens, q_lens, how in CASES:
         if sum(kv_lens) < 3000:
             print(f"{name}: {check(ops, kv_lens, q_lens, **how):.2e}", flush=True)
+            if fits_int8(kv_lens, q_lens, how):
+                print(f"{name}, int8: {check(ops, kv_lens, q_lens, int8=True, **how):.2e}", flush=True)
 
 
 if __name__ == "__main__":

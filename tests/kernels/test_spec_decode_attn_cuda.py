@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from batches import Batch, make_batch, relative_error
+from batches import Batch, make_batch, quantised, relative_error
 from vllm import envs
 from vllm.v1.attention.ops import spec_decode_attn as ops
 from vllm.v1.attention.ops.spec_decode_attn_cuda import CudaVerifyAttention, library, plan
@@ -24,12 +24,16 @@ BFLOAT16 = 1e-2
 GEOMETRY = {"heads": 24, "kv_heads": 4, "head_size": 256, "dtype": torch.bfloat16}
 
 
-def row(requests: set[int], most: int, min_units: int = 4, least: int = 1) -> plan.Measured:
-    return plan.Measured((9, 0), 24, 4, 256, frozenset(requests), (least, most), min_units)
+def row(
+    requests: set[int], most: int, min_units: int = 4, least: int = 1, cache: torch.dtype = torch.bfloat16
+) -> plan.Measured:
+    return plan.Measured((9, 0), 24, 4, 256, frozenset(requests), (least, most), min_units, cache)
 
 
-def ask(num_reqs: int, q_len: int, *, capability: tuple[int, int] = (9, 0), heads: int = 24) -> plan.Plan | None:
-    return plan.plan_for(capability, heads, 4, 256, num_reqs, q_len, 132)
+def ask(
+    num_reqs: int, q_len: int, *, capability: tuple[int, int] = (9, 0), heads: int = 24, **how: torch.dtype
+) -> plan.Plan | None:
+    return plan.plan_for(capability, heads, 4, 256, num_reqs, q_len, 132, **how)
 
 
 class TestTable:
@@ -54,12 +58,23 @@ class TestTable:
         assert ask(33, 21) is None
         assert ask(32, 22) is None
 
+    def test_an_int8_cache_has_rows_and_limits_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(plan, "MEASURED", (row({1}, 64, 2), row({1, 2}, 64, 3, cache=torch.int8)))
+        assert ask(1, 16) == plan.Plan(33, 2)
+        assert ask(1, 16, cache=torch.int8) == plan.Plan(33, 3)
+        assert ask(2, 16) is None
+        assert ask(2, 16, cache=torch.int8) is not None
+        assert ask(1, 17) is not None
+        assert ask(1, 17, cache=torch.int8) is None
+        assert ask(1, 16, cache=torch.float8_e4m3fn) is None
+
     def test_the_table_that_ships_keeps_to_them(self) -> None:
         assert plan.MEASURED
         for entry in plan.MEASURED:
             assert entry.head_size == 256
             assert entry.num_heads % entry.num_kv_heads == 0
-            assert entry.query_lens[1] * (entry.num_heads // entry.num_kv_heads) <= plan.MAX_ROWS
+            most = plan.MAX_ROWS_INT8 if entry.cache == torch.int8 else plan.MAX_ROWS
+            assert entry.query_lens[1] * (entry.num_heads // entry.num_kv_heads) <= most
             assert 2 <= entry.query_lens[0] <= entry.query_lens[1]
             assert entry.requests
             assert max(entry.requests) <= plan.MAX_REQUESTS
@@ -68,36 +83,44 @@ class TestTable:
     def test_the_kernel_has_the_same_limits(self) -> None:
         sources = "".join(path.read_text() for path in library.SOURCES.glob("*.cu*"))
         assert f"MAX_REQUESTS = {plan.MAX_REQUESTS};" in sources
-        assert f"max_query_len * group <= {plan.MAX_ROWS}" in sources
+        assert f"check(wanted <= {plan.MAX_ROWS}, " in sources
+        assert f"check(wanted <= {plan.MAX_ROWS_INT8}, " in sources
+
+
+def behind(keys: torch.Tensor, size: int, offset: int) -> torch.Tensor:
+    """What lies so many bytes behind the keys of each token and head: ``size`` elements."""
+    return keys.as_strided((*keys.shape[:3], size), keys.stride(), keys.storage_offset() + offset)
 
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[plan.Plan]]:
-    """The operator, with the schema its source gives it, answered by attention in float64 on what it was given."""
+    """The operators, with the schemas their source gives them, answered by attention in float64 on what they were given."""
     source = (library.SOURCES / "op.cu").read_text()
-    schema = "".join(
-        re.findall(r'"(.*?)"', source[source.index("m.def(") : source.index(");", source.index("m.def("))])
-    )
     seen: list[plan.Plan] = []
 
-    def attend(
-        out, part, limits, counters, query, keys, values, table, kv_lens, q_starts, longest, slots, min_units, scale
-    ):  # type: ignore[no-untyped-def]
-        assert part.shape == (slots, 4, plan.MAX_ROWS, 256)
-        assert part.dtype == torch.float16
+    def attend(out, part, limits, query, keys, values, table, kv_lens, q_starts, longest, slots, min_units, scale):  # type: ignore[no-untyped-def]
+        assert part.shape == (slots, 4, plan.MAX_ROWS, 128)
         assert limits.shape == (slots, 4, plan.MAX_ROWS, 4)
-        assert counters.shape == (slots, 4, 2)
-        assert not counters.any()
+        for buffer in (part, limits):
+            assert buffer.dtype == torch.int32
+            assert bool((buffer == -1).all())
         assert longest >= int((q_starts[1:] - q_starts[:-1]).max())
         assert scale == 256**-0.5
         seen.append(plan.Plan(slots, min_units))
         batch = Batch(torch.empty(0), table, query, kv_lens, q_starts)
         out.copy_(batch.expected(keys, values))
 
+    def attend_int8(out, part, limits, query, keys, *rest):  # type: ignore[no-untyped-def]
+        codes = [behind(keys, 256, offset).double() for offset in (0, 260)]
+        scales = [behind(keys, 4, offset).contiguous().view(torch.float32).double() for offset in (256, 516)]
+        attend(out, part, limits, query, *(c * s for c, s in zip(codes, scales, strict=True)), *rest)
+
     made = torch.library.Library("verify_attention", "DEF")
-    made.define(schema)
+    for definition in re.findall(r"m\.def\((.*?)\);", source, re.DOTALL):
+        made.define("".join(re.findall(r'"(.*?)"', definition)))
     made.impl("attend", attend, "CPU")
-    monkeypatch.setattr(plan, "MEASURED", (row({1, 2}, 8, 3),))
+    made.impl("attend_int8", attend_int8, "CPU")
+    monkeypatch.setattr(plan, "MEASURED", (row({1, 2}, 8, 3), row({1}, 8, 5, cache=torch.int8)))
     yield seen
     made._destroy()
 
@@ -110,11 +133,20 @@ def cuda_attention() -> CudaVerifyAttention:
     return CudaVerifyAttention(24, 4, 256, torch.device("cpu"), 132, (9, 0))
 
 
-def run(made: ops.SpecDecodeAttention, batch: Batch) -> torch.Tensor:
+Caches = tuple[torch.Tensor, ...]  # keys, values, and for int8 their scales
+
+
+def run(made: ops.SpecDecodeAttention, batch: Batch, caches: Caches | None = None) -> torch.Tensor:
     out = batch.poisoned()
-    tensors = (batch.query, batch.keys, batch.values, batch.table, batch.kv_lens, batch.q_starts)
-    made(*tensors, batch.longest_query, 256**-0.5, out)
+    caches = caches or (batch.keys, batch.values)
+    tensors = (batch.query, *caches[:2], batch.table, batch.kv_lens, batch.q_starts)
+    made(*tensors, batch.longest_query, 256**-0.5, out, *caches[2:])
     return out
+
+
+def int8_batch(kv_lens: list[int], q_lens: list[int], **how: int) -> tuple[Batch, Caches]:
+    batch = make_batch(kv_lens, q_lens, **{**GEOMETRY, **how})
+    return batch, quantised(batch)
 
 
 class TestDispatch:
@@ -150,10 +182,10 @@ class TestDispatch:
     def test_buffers_stay_where_they_are(self, launches: list[plan.Plan]) -> None:
         cuda = cuda_attention()
         made = attention(cuda)
-        addresses = [x.data_ptr() for x in (cuda.part, cuda.limits, cuda.counters)]
+        addresses = [x.data_ptr() for x in (cuda.part, cuda.limits)]
         for seed in range(3):
             run(made, make_batch([50], [4], seed=seed, **GEOMETRY))
-        assert addresses == [x.data_ptr() for x in (cuda.part, cuda.limits, cuda.counters)]
+        assert addresses == [x.data_ptr() for x in (cuda.part, cuda.limits)]
         assert len(launches) == 3
 
     def test_misaligned_rows_do_not_fit(self) -> None:
@@ -162,6 +194,53 @@ class TestDispatch:
         wide = torch.zeros(batch.query.shape[0], 24, 260, dtype=torch.bfloat16)
         assert not CudaVerifyAttention.fits(wide[..., 4:], batch.keys, batch.values, batch.query)
         assert not CudaVerifyAttention.fits(batch.query.float(), batch.keys, batch.values, batch.query)
+
+
+class TestInt8:
+    def test_a_batch_of_its_table_is_launched(self, launches: list[plan.Plan]) -> None:
+        batch, caches = int8_batch([90], [3])
+        assert relative_error(run(attention(cuda_attention()), batch, caches), batch.expected()) < BFLOAT16
+        assert launches == [plan.Plan(33, 5)]
+
+    def test_others_go_to_triton(self, launches: list[plan.Plan]) -> None:
+        batch, caches = int8_batch([40, 20], [2, 2])  # which a bfloat16 cache has a row for
+        assert relative_error(run(attention(cuda_attention()), batch, caches), batch.expected()) < BFLOAT16
+        assert launches == []
+
+    def test_so_does_a_layout_it_cannot_read(self, launches: list[plan.Plan]) -> None:
+        batch, caches = int8_batch([40], [2])
+        apart = (*caches[:2], caches[2].clone(), caches[3])  # the scales of the keys are elsewhere
+        assert relative_error(run(attention(cuda_attention()), batch, apart), batch.expected()) < BFLOAT16
+        assert launches == []
+
+    def test_what_fits(self) -> None:
+        batch, (keys, values, k_scales, v_scales) = int8_batch([40], [2])
+
+        def fits(*caches: torch.Tensor | None) -> bool:
+            keys, values, *scales = caches
+            assert keys is not None
+            assert values is not None
+            return CudaVerifyAttention.fits(batch.query, keys, values, batch.query, *scales)
+
+        assert fits(keys, values, k_scales, v_scales)
+        assert not fits(keys, values)
+        assert not fits(keys, values, k_scales, None)
+        assert not fits(keys, keys, k_scales, v_scales)
+        assert not fits(keys, values, v_scales, k_scales)
+        assert not fits(keys, values, k_scales.double(), v_scales)
+        assert not fits(keys[:, :8], values[:, :8], k_scales[:, :8], v_scales[:, :8])  # half a block
+        # From the second head on nothing starts at a multiple of 16 bytes, and three heads are not an even number.
+        assert not fits(*(cache[:, :, 1:3] for cache in (keys, values, k_scales, v_scales)))
+        assert not fits(*(cache[:, :, :3] for cache in (keys, values, k_scales, v_scales)))
+
+    def test_heads_first_does_not(self) -> None:
+        batch, caches = int8_batch([40], [2])
+        raw = behind(caches[0], 520, 0).transpose(1, 2).contiguous().transpose(1, 2)
+        keys, values = raw[..., :256], raw[..., 260:516]
+        k_scales, v_scales = (raw[..., at : at + 4].view(torch.float32)[..., 0] for at in (256, 516))
+        assert torch.equal(values, caches[1])
+        assert torch.equal(v_scales.nan_to_num(), caches[3].nan_to_num())
+        assert not CudaVerifyAttention.fits(batch.query, keys, values, batch.query, k_scales, v_scales)
 
 
 class Platform:
@@ -312,7 +391,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 class TestBuild:
     def test_nothing_spills_and_no_multiplication_is_serialised(self, built: tuple[Path, str]) -> None:
         spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", built[1])
-        assert len(spills) == 2  # 64 and 128 rows
+        assert len(spills) == 2 + 5  # 64 and 128 rows; 16, 32, 48, 64 and 96 over int8
         assert {int(n) for pair in spills for n in pair} == {0}
         assert "serialized" not in built[1]
 

@@ -4,26 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from batches import Batch, make_batch, relative_error
+from batches import Batch, make_batch, quantised, relative_error
 from test_spec_decode_attn import BFLOAT16, attention
-
-
-def quantised(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Keys, values and their scales, laid out as the engine does: behind each row of int8 its float32 scale.
-
-    The dequantised numbers replace those of the batch, so ``batch.expected`` is exact. Poisoned slots get scales of NaN.
-    """
-    rows = torch.stack([batch.keys, batch.values], dim=3).float()  # [blocks, block_size, heads, 2, D]
-    size = batch.head_size
-    held = torch.full((*rows.shape[:4], size + 4), 77, dtype=torch.int8)
-    scales = held.view(torch.float32)[..., size // 4]
-    # Uneven on purpose: a scale taken from a neighbour must show.
-    scales.copy_(rows.nan_to_num().abs().amax(-1) / 127 * (1 + torch.rand(scales.shape)))
-    scales.masked_fill_(rows.isnan().any(-1), float("nan"))
-    held[..., :size] = (rows / scales[..., None]).nan_to_num().round().clamp(-128, 127).to(torch.int8)
-    exact = held[..., :size].double() * scales.double()[..., None]
-    batch.cache = torch.cat([exact[..., 0, :], exact[..., 1, :]], dim=-1)
-    return held[..., 0, :size], held[..., 1, :size], scales[..., 0], scales[..., 1]
 
 
 def run(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
