@@ -1,4 +1,8 @@
-"""Lets torchvision's Python be imported beside a CPU build of torch: two of its operators are declared when it is asked for."""
+"""Lets torchvision's Python be imported beside a CPU build of torch: two of its operators are declared when it is asked for.
+
+It is asked for before vLLM chooses an attention for the CPU, so that AMX is denied here, too: the release's attention with AMX ends
+in an illegal instruction on some virtual machines, pristine as well, and the other path is the one that every x86 has.
+"""
 
 import sys
 from importlib.abc import MetaPathFinder
@@ -10,6 +14,7 @@ class _Declare(MetaPathFinder):
             sys.meta_path.remove(self)
             import torch
 
+            torch.cpu._is_amx_tile_supported = lambda: False
             library = torch.library.Library("torchvision", "FRAGMENT")
             for name in ("nms", "qnms"):
                 library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
