@@ -69,9 +69,8 @@ def launch(
     return out
 
 
-def fits_int8(kv_lens: list[int], q_lens: list[int], how: dict[str, Any]) -> bool:
+def fits_int8(q_lens: list[int], how: dict[str, Any]) -> bool:
     """Whether the kernel over int8 takes a batch: an even number of KV heads, 96 query rows for each."""
-    del kv_lens
     heads, kv_heads = how.get("heads", 24), how.get("kv_heads", 4)
     return kv_heads % 2 == 0 and max(q_lens) * heads // kv_heads <= 96
 
@@ -170,7 +169,7 @@ def main() -> None:
     for name, kv_lens, q_lens, how in CASES:
         if sum(kv_lens) < 3000:
             print(f"{name}: {check(ops, kv_lens, q_lens, **how):.2e}", flush=True)
-            if fits_int8(kv_lens, q_lens, how):
+            if fits_int8(q_lens, how):
                 print(f"{name}, int8: {check(ops, kv_lens, q_lens, int8=True, **how):.2e}", flush=True)
 
 

@@ -16,7 +16,7 @@ def test_batches(ops: ModuleType, kv_lens: list[int], q_lens: list[int], how: di
     assert 1e-5 < checks.check(ops, kv_lens, q_lens, **how) < checks.BOUND
 
 
-INT8 = [case for case in checks.CASES if checks.fits_int8(*case[1:])]
+INT8 = [case for case in checks.CASES if checks.fits_int8(*case[2:])]
 
 
 @pytest.mark.parametrize(("kv_lens", "q_lens", "how"), [case[1:] for case in INT8], ids=[case[0] for case in INT8])
