@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
+    # No AMX, which ends in an illegal instruction on some virtual machines: as in series/site, for the matrix products.
+    "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",

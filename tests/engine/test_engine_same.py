@@ -29,7 +29,8 @@ REQUESTS: dict[str, tuple[str, str, Any]] = {
     "completion": ("POST", "/v1/completions", {"prompt": "the quick brown fox", **GREEDY}),
     "long completion": ("POST", "/v1/completions", {"prompt": LONG, **GREEDY, "logprobs": 3}),
     "several": ("POST", "/v1/completions", {"prompt": ["the fox", "a clever cat", LONG], **GREEDY}),
-    "seeded": ("POST", "/v1/completions", {"prompt": "the", **GREEDY, "temperature": 0.8, "seed": 5, "n": 2}),
+    # Not of one token: where the second of them is prefilled by itself, the release's convolution on a CPU refuses its shape.
+    "seeded": ("POST", "/v1/completions", {"prompt": "a clever fox", **GREEDY, "temperature": 0.8, "seed": 5, "n": 2}),
     "echo": ("POST", "/v1/completions", {"prompt": "the fox", **GREEDY, "echo": True, "logprobs": 1}),
     "chat": ("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a fox"}], **GREEDY}),
     "tokenize": ("POST", "/tokenize", {"prompt": "the quick brown fox"}),
