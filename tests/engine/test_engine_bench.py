@@ -20,6 +20,8 @@ from serving import Server
 DELAY = 0.25
 REQUESTS = 4
 OUTPUT = 6
+SEPARATOR = b"\n\n"
+PAUSE = 0.02  # between two messages, so that they are two pieces
 
 
 @dataclass
@@ -46,7 +48,10 @@ class Proxy:
 
 @pytest.fixture
 def commenting(servers: dict[str, Server]) -> Iterator[Proxy]:
-    """A proxy in front of the patched server whose streams begin with a comment, long before the first token."""
+    """A proxy in front of the patched server whose streams begin with a comment, long before the first token.
+
+    It sends message by message, however many the server has put into a piece: which pieces a client gets decides what it makes of them.
+    """
     import asyncio
 
     import uvicorn
@@ -71,10 +76,15 @@ def commenting(servers: dict[str, Server]) -> Iterator[Proxy]:
                 httpx.AsyncClient(timeout=60) as client,
                 client.stream(request.method, target + request.url.path, content=body, headers=headers) as answer,
             ):
+                rest = b""
                 async for chunk in answer.aiter_raw():
-                    record.first = record.first or time.monotonic()
-                    record.data += chunk
-                    yield chunk
+                    *messages, rest = (rest + chunk).split(SEPARATOR)
+                    for message in messages:
+                        record.first = record.first or time.monotonic()
+                        record.data += message + SEPARATOR
+                        yield message + SEPARATOR
+                        await asyncio.sleep(PAUSE)
+                assert not rest
 
         if body and json.loads(body).get("stream"):
             return StreamingResponse(stream(), media_type="text/event-stream")
@@ -142,7 +152,7 @@ def test_pristine_fails_them(
 ) -> None:
     server = servers["patched dense"]
     status, text, result = bench(launchers["pristine"], commenting.url, server, tmp_path / "pristine")
-    # It gives up after its own first request, or measures less than it sent, as the pieces happen to arrive.
+    # It gives up after its own first request, or measures less than it sent.
     assert status != 0 or result["completed"] < REQUESTS
     assert "Never received a valid chunk to calculate TTFT" in text
     # The same client measures the same server without the proxy.
