@@ -7,7 +7,9 @@ CUDA_VISIBLE_DEVICES is set and empty, so both are set before anything is import
 from __future__ import annotations
 
 import os
+import runpy
 import sys
+from pathlib import Path
 
 os.environ["TRITON_INTERPRET"] = "1"
 os.environ.update(CUDA_VISIBLE_DEVICES="", VLLM_TARGET_DEVICE="cpu", VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1")
@@ -17,5 +19,6 @@ TREE = os.environ.get("PATCHFORGE_PATCHED_TREE")
 if not TREE:
     raise SystemExit("PATCHFORGE_PATCHED_TREE is not set: run 'nox -s kernels', which makes the patched tree")
 sys.path.insert(0, TREE)
+runpy.run_path(str(Path(__file__).parents[1] / "series" / "site" / "sitecustomize.py"))
 
 import interpreter  # noqa: E402, F401 - repairs the interpreter

@@ -1,4 +1,4 @@
-"""The KV tile shrinks until the launch fits the device, and is remembered."""
+"""The tiling shrinks until the launch fits the device, and is remembered."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import torch
 from triton.runtime.errors import OutOfResources
 from vllm.v1.attention.ops import spec_decode_attn as ops
 
+STAGES = 3
+
 
 class Device:
-    """Takes launches with tiles up to a limit, and counts the attempts."""
+    """Takes launches with so many positions in flight, and keeps the tiles tried, with their stages where not all."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.tried: list[int] = []
+        self.tried: list[int | tuple[int, int]] = []
 
-    def launch(self, tile: int) -> None:
-        self.tried.append(tile)
-        if tile > self.limit:
-            raise OutOfResources(tile * 1024, self.limit * 1024, "shared memory")
+    def launch(self, tiling: ops.Tiling) -> None:
+        self.tried.append(tiling.tile if tiling.stages == STAGES else (tiling.tile, tiling.stages))
+        needed = tiling.tile * tiling.stages
+        if needed > self.limit * STAGES:
+            raise OutOfResources(needed, self.limit * STAGES, "shared memory")
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def attention() -> ops.SpecDecodeAttention:
 
 
 def tiling(rows: int = 32, tile: int = 128) -> ops.Tiling:
-    return ops.Tiling(rows, tile, num_warps=4, stages=3, waves=1)
+    return ops.Tiling(rows, tile, num_warps=4, stages=STAGES, waves=1)
 
 
 def test_it_halves_until_it_fits(attention: ops.SpecDecodeAttention) -> None:
@@ -58,17 +61,24 @@ def test_what_always_fitted_is_launched_once(attention: ops.SpecDecodeAttention)
     assert device.tried == [128]
 
 
+def test_at_the_least_tile_fewer_loads_are_in_flight(attention: ops.SpecDecodeAttention) -> None:
+    device = Device(limit=6)
+    for _ in range(2):
+        attention._launch_fitting(device.launch, tiling(), torch.bfloat16)
+    assert device.tried == [128, 64, 32, 16, (16, 2), (16, 1), (16, 1)]
+
+
 def test_at_the_floor_the_error_is_the_devices(attention: ops.SpecDecodeAttention) -> None:
-    device = Device(limit=8)
+    device = Device(limit=5)
     with pytest.raises(OutOfResources):
         attention._launch_fitting(device.launch, tiling(), torch.bfloat16)
-    assert device.tried == [128, 64, 32, 16]
+    assert device.tried == [128, 64, 32, 16, (16, 2), (16, 1)]
     assert attention.fitting == {}
 
 
 def test_another_error_is_not_swallowed(attention: ops.SpecDecodeAttention) -> None:
-    def launch(tile: int) -> None:
-        raise RuntimeError(f"tile {tile}")
+    def launch(tiling: ops.Tiling) -> None:
+        raise RuntimeError(f"tile {tiling.tile}")
 
     with pytest.raises(RuntimeError, match="tile 128"):
         attention._launch_fitting(launch, tiling(), torch.bfloat16)

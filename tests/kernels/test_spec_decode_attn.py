@@ -132,6 +132,21 @@ def test_offsets_of_blocks_do_not_wrap_at_32_bits() -> None:
     assert relative_error(run(batch), expected) < BFLOAT16
 
 
+def test_offsets_of_tokens_do_not_wrap_at_32_bits() -> None:
+    """The last query token and its output past 2**31 elements, with a cache that is cut and one that is not."""
+    apart = 2**31 // 2 + 64
+    for length in (20, 300):
+        batch = make_batch([length], [3], heads=2, kv_heads=1, dtype=torch.float16, seed=length)
+        expected = batch.expected()
+        pools = [torch.empty(2 * apart + 2 * 64, dtype=torch.float16) for _ in range(2)]  # reserved, not touched
+        query, out = (pool.as_strided((3, 2, 64), (apart, 64, 1)) for pool in pools)
+        query.copy_(batch.query)
+        out.fill_(float("nan"))
+        lengths = (batch.table, batch.kv_lens, batch.q_starts)
+        attention(batch)(query, batch.keys, batch.values, *lengths, 3, 0.125, out)
+        assert relative_error(out, expected) < BFLOAT16
+
+
 def test_query_and_output_may_be_strided() -> None:
     batch = make_batch([100, 50], [4, 4], seed=14)
     wide = torch.full((8, 6, 3 * 64), float("nan"))

@@ -5,6 +5,7 @@ Its numbers are tested on a GPU: tests/gpu.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import random
 import re
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -386,6 +388,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     said = library.build(directory)
     assert [path.name for path in directory.iterdir()] == [library.NAME]
     return directory / library.NAME, said
+
+
+class TestVariants:
+    """The benchmark that leaves parts of the kernel out finds them in its source."""
+
+    @pytest.fixture
+    def variants(self, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks" / "gpu"))
+        return importlib.import_module("verify_variants")
+
+    def test_every_edit_has_its_place(self, variants: ModuleType) -> None:
+        source = (library.SOURCES / variants.KERNEL).read_text()
+        made = [variants.variant(source, edits) for edits in variants.VARIANTS.values()]
+        assert len(set(made)) == len(made) >= 7
+        assert made[0] == source.replace("  const int tiles = ", "  int tiles = ") != source
+
+    def test_one_whose_place_is_gone_is_refused(self, variants: ModuleType) -> None:
+        with pytest.raises(ValueError, match="does not have once: gone"):
+            variants.variant("other\n", [("  gone\n", "x")])
 
 
 class TestBuild:

@@ -14,6 +14,9 @@ from typing import Any
 
 kernels: dict[str, Any] = {}
 
+# Bytes of shared memory a block may have, as the driver reports them.
+SHARED = {80: 166912, 86: 101376, 89: 101376, 90: 232448}
+
 
 def prepare(capability: int, label: list[str]) -> None:
     """Stand in for a card of this capability (90 for sm90); each kernel is kept under ``label[0]`` and its name."""
@@ -22,11 +25,16 @@ def prepare(capability: int, label: list[str]) -> None:
     import triton
     import vllm.platforms
     from triton.backends.compiler import GPUTarget
+    from triton.runtime.errors import OutOfResources
     from triton.runtime.jit import JITFunction
 
     class Driver:
         utils = types.SimpleNamespace(
-            get_device_properties=lambda _: {"max_shared_mem": 101376, "multiprocessor_count": 82, "warpSize": 32}
+            get_device_properties=lambda _: {
+                "max_shared_mem": SHARED[capability],
+                "multiprocessor_count": 82,
+                "warpSize": 32,
+            }
         )
 
         def get_current_target(self) -> GPUTarget:
@@ -57,7 +65,11 @@ def prepare(capability: int, label: list[str]) -> None:
             "cubin": len(compiled.asm["cubin"]),
             "shared": compiled.metadata.shared,
             "dependents": "griddepcontrol.launch_dependents" in compiled.asm["ptx"],
+            "waits": "griddepcontrol.wait" in compiled.asm["ptx"],
         }
+        if compiled.metadata.shared > SHARED[capability]:
+            # As a launch does, which comes before anything runs.
+            raise OutOfResources(compiled.metadata.shared, SHARED[capability], "shared memory")
         return compiled
 
     JITFunction.run = compile_only

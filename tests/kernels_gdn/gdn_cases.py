@@ -17,6 +17,7 @@ import torch
 
 SLOTS = 4
 PAD = 8  # poisoned entries on either side of a row
+DEVICE = "cpu"
 POISON = 1  # the block that is all NaN; 0 is the null block
 WIDTH = 4  # of the convolution
 
@@ -42,10 +43,10 @@ class Batch:
 
 def batch(pairs: list[tuple[int, int]], null: int | None = None) -> Batch:
     """The batch of these (count, length) pairs; every entry of row ``null`` is the null block."""
-    counts = torch.tensor([count for count, _ in pairs], dtype=torch.int64).to(torch.int32)
+    counts = torch.tensor([count for count, _ in pairs], dtype=torch.int64).to(DEVICE, torch.int32)
     lengths = [length for _, length in pairs]
-    starts = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
-    table = torch.full((len(pairs), SLOTS + 2 * PAD), POISON, dtype=torch.int32)
+    starts = torch.tensor([0, *lengths]).cumsum(0).to(DEVICE, torch.int32)
+    table = torch.full((len(pairs), SLOTS + 2 * PAD), POISON, dtype=torch.int32, device=DEVICE)
     rows = table[:, PAD : PAD + SLOTS]
     rows.copy_(torch.arange(2, 2 + rows.numel()).view_as(rows))
     if null is not None:
@@ -54,16 +55,16 @@ def batch(pairs: list[tuple[int, int]], null: int | None = None) -> Batch:
 
 
 def states(made: Batch, *shape: int, seed: int) -> torch.Tensor:
-    pool = torch.randn(made.blocks, *shape, generator=torch.Generator().manual_seed(seed))
+    pool = random(made.blocks, *shape, seed=seed)
     pool[POISON] = float("nan")
     return pool
 
 
 def random(*shape: int, seed: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
 
 
-def delta_rule(kernel: str, pairs: list[tuple[int, int]], null: int | None = None) -> dict[str, Any]:
+def delta_rule(kernel: str, pairs: list[tuple[int, int]], null: int | None = None, spec: bool = True) -> dict[str, Any]:
     """``fused_recurrent``, ``fused_recurrent_kda`` or ``fused_sigmoid_gating``; 2 key heads, 4 value heads, 32 × 16 states."""
     made = batch(pairs, null)
     heads, value_heads, k_dim, v_dim = (2, 4, 32, 16) if kernel != "fused_recurrent_kda" else (4, 4, 32, 32)
@@ -76,8 +77,8 @@ def delta_rule(kernel: str, pairs: list[tuple[int, int]], null: int | None = Non
         "initial_state": pool,
         "inplace_final_state": True,
         "cu_seqlens": made.starts,
-        "ssm_state_indices": made.rows,
-        "num_accepted_tokens": made.counts,
+        "ssm_state_indices": made.rows if spec else made.rows[:, 0],
+        "num_accepted_tokens": made.counts if spec else None,
         "use_qk_l2norm_in_kernel": True,
     }
     beta = random(1, tokens, value_heads, seed=5).sigmoid()
@@ -117,7 +118,7 @@ def convolution(
     made = batch(pairs, null)
     length = WIDTH - 1 + SLOTS - 1
     shape = (made.blocks, length + 2 * PAD, dim) if layout == "dim" else (made.blocks, dim, length + 2 * PAD)
-    pool = torch.full(shape, float("nan"))
+    pool = torch.full(shape, float("nan"), device=DEVICE)
     whole = pool.transpose(1, 2) if layout == "dim" else pool
     state = whole[:, :, PAD : PAD + length]
     state.copy_(random(made.blocks, dim, length, seed=1))
@@ -185,23 +186,39 @@ def result(made: Batch, out: torch.Tensor, after: torch.Tensor, before: torch.Te
     }
 
 
+DELTA = ("fused_recurrent", "fused_recurrent_kda", "fused_sigmoid_gating")
+KERNELS: dict[str, Any] = {
+    **{name: lambda pairs, null, name=name: delta_rule(name, pairs, null) for name in DELTA},
+    "causal_conv1d, dim first": lambda pairs, null: convolution(pairs, "dim", null),
+    "causal_conv1d, token first": lambda pairs, null: convolution(pairs, "token", null),
+    "mamba_ssm": selective_scan,
+}
+
+
 def collect(far: bool) -> dict[str, Any]:
     """Every kernel on ``NEAR``, with one row of null blocks, and, if asked for, on ``FAR``.
 
     A tree that does not bound its lookups reads gigabytes away on ``FAR``, which ends the process.
     """
-    kernels: dict[str, Any] = {
-        "fused_recurrent": lambda pairs, null: delta_rule("fused_recurrent", pairs, null),
-        "fused_recurrent_kda": lambda pairs, null: delta_rule("fused_recurrent_kda", pairs, null),
-        "fused_sigmoid_gating": lambda pairs, null: delta_rule("fused_sigmoid_gating", pairs, null),
-        "causal_conv1d, dim first": lambda pairs, null: convolution(pairs, "dim", null),
-        "causal_conv1d, token first": lambda pairs, null: convolution(pairs, "token", null),
-        "mamba_ssm": selective_scan,
-    }
     seen: dict[str, Any] = {}
-    for name, kernel in kernels.items():
+    for name, kernel in KERNELS.items():
         seen[name] = {"near": kernel(NEAR, None), "null": kernel([(1, 3), (2, 2), (1, 4)], 1)}
         if far:
             seen[name]["far"] = kernel(FAR, None)
+    for name in DELTA:
+        seen[f"{name}, no drafts"] = {"near": delta_rule(name, [(1, 1)] * 3, spec=False)}
     seen["mamba_ssm, no drafts"] = {"near": selective_scan([(1, 1), (1, 3), (1, 2)], 1, spec=False)}
     return seen
+
+
+def valid(kernel: str, count: int) -> bool:
+    """Whether ``count`` is a place in the row; the state space kernel has always taken less than 1 for 1."""
+    return count <= SLOTS if kernel == "mamba_ssm" else 1 <= count <= SLOTS
+
+
+def outside(kernel: str, pairs: list[tuple[int, int]]) -> list[int]:
+    return [row for row, (count, length) in enumerate(pairs) if length and not valid(kernel, count)]
+
+
+def within(kernel: str, pairs: list[tuple[int, int]]) -> list[int]:
+    return [row for row, (count, length) in enumerate(pairs) if length and valid(kernel, count)]

@@ -1,8 +1,9 @@
 """Makes vLLM's Triton kernels run in Triton's interpreter on a CPU: call :func:`prepare` before vLLM is imported.
 
-Four gaps of the interpreter matter here.  A kernel's module may have taken an alias of one of Triton's functions (``exp =
+Five gaps of the interpreter matter here.  A kernel's module may have taken an alias of one of Triton's functions (``exp =
 tl.exp``); the interpreter replaces ``tl.exp`` while a kernel runs, so the alias must be looked up again.  A loop's variable is a
-plain int, which has no ``to``.  Functions of the device's library are stubs.  And memory that nobody wrote must not be lucky:
+plain int, which has no ``to``.  Functions of the device's library are stubs.  A function that
+makes the grid gets addresses for tensors.  And memory that nobody wrote must not be lucky:
 what ``new_empty`` and its kin return is filled with NaN.
 
 Everything here is for 32-bit floats: the interpreter's arithmetic on bfloat16 is wrong, and these kernels are not the place
@@ -95,6 +96,24 @@ def mend_loops() -> None:
 
     interpreter.InterpretedFunction.rewrite = rewrite_loops
     interpreter._patch_lang_core = patch_loops
+
+
+def mend_grids() -> None:
+    """A grid that is a function gets the tensors of the launch: the interpreter would hand it their addresses."""
+    import inspect
+
+    from triton.runtime import interpreter
+
+    launch = interpreter.GridExecutor.__call__
+
+    def launch_on(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if callable(self.grid):
+            known = inspect.getfullargspec(self.fn).args
+            named = {name: value for name, value in kwargs.items() if name in known}
+            self.grid = self.grid(inspect.getcallargs(self.fn, *args, **named))
+        return launch(self, *args, **kwargs)
+
+    interpreter.GridExecutor.__call__ = launch_on
 
 
 def mend_library() -> None:

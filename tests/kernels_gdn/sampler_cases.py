@@ -52,17 +52,22 @@ def metadata(rows: int, k: int, p: float, **more: Any) -> Any:
 
 
 @contextmanager
-def cut_by(replacement: Any) -> Iterator[None]:
-    """Whoever cuts a batch by the small path calls this instead, with the function itself before the arguments."""
+def cut_by(replacement: Any, rows: int | None = DRAWS) -> Iterator[None]:
+    """Whoever cuts a batch by the small path calls this instead, with the function itself before the arguments.
+
+    Batches of up to ``rows`` rows are cut so; None leaves that as it is.
+    """
     from vllm.v1.sample.ops import small_topk, topk_topp_sampler
     from vllm.v1.spec_decode import llm_base_proposer
 
-    keep = small_topk.apply_small_top_k_top_p
+    keep, faster = small_topk.apply_small_top_k_top_p, small_topk._FASTER_ROWS
+    small_topk._FASTER_ROWS = faster if rows is None else rows
     for module in (topk_topp_sampler, llm_base_proposer):
         module.apply_small_top_k_top_p = lambda *args: replacement(keep, *args)
     try:
         yield
     finally:
+        small_topk._FASTER_ROWS = faster
         for module in (topk_topp_sampler, llm_base_proposer):
             module.apply_small_top_k_top_p = keep
 
@@ -163,20 +168,21 @@ def paths() -> dict[str, list[str]]:
         return logits
 
     topk_topp_sampler.apply_top_k_top_p_triton = lambda logits, *_: called.append("all") or logits
-    for k, k_max in ((20, 20), (64, 64), (65, 65), (20, VOCAB), (20, None)):
-        logits = [random(2, VOCAB, seed=1) for _ in range(4)]
-        with knobs(**{SMALL: "1"}), cut_by(small):
-            ks, tops = torch.full((2,), k, dtype=torch.int32), torch.full((2,), 0.9)
+    for k, k_max, rows in ((20, 20, 32), (20, 20, 33), (64, 64, 2), (65, 65, 2), (20, VOCAB, 2), (20, None, 2)):
+        logits = [random(rows, VOCAB, seed=1) for _ in range(4)]
+        with knobs(**{SMALL: "1"}), cut_by(small, rows=None):
+            ks, tops = torch.full((rows,), k, dtype=torch.int32), torch.full((rows,), 0.9)
             sampler()(logits[0], {}, ks, tops, k_max=k_max)
-            made = metadata(2, k, 0.9, top_k_max=k_max)
-            rejection_sampler.apply_sampling_constraints(logits[1], torch.arange(1, 3, dtype=torch.int32), made)
+            made = metadata(rows, k, 0.9, top_k_max=k_max)
+            ends = torch.arange(1, rows + 1, dtype=torch.int32)
+            rejection_sampler.apply_sampling_constraints(logits[1], ends, made)
             states = SamplingStates.__new__(SamplingStates)
             states.get_top_k_top_p = lambda *_, ks=ks, tops=tops: (ks, tops)
             states.get_top_k_max = lambda _, k_max=k_max: k_max
-            states.apply_top_k_top_p(logits[2], torch.arange(2), np.arange(2))
+            states.apply_top_k_top_p(logits[2], torch.arange(rows), np.arange(rows))
             called.append("then")
             compute_probs_and_sample_next_token(logits[3], made)
-        found[f"{k} {k_max}"] = list(called)
+        found[f"{k} {k_max} {rows}"] = list(called)
         called.clear()
     topk_topp_sampler.apply_top_k_top_p_triton = keep
     return found

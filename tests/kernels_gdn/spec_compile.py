@@ -1,4 +1,4 @@
-"""Compiles the samplers' and lookup drafting's kernels of one tree for sm86 and sm90: ``python spec_compile.py NAME OUT``."""
+"""Compiles the verify attention's, samplers' and lookup drafting's kernels of one tree: ``python spec_compile.py NAME OUT``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,27 @@ def main(capability: int, out: str) -> None:
         cached = torch.zeros(lookup_cases.STATES, 6, 16, dtype=torch.int64)
         drafts = torch.zeros(1, 6, dtype=torch.int64)
         drafter.propose(1, lookup_cases.mapping([0], 3), drafts, logits, cached)
+    verify(capability, label)
     torch.save(compiled.kernels, out)
+
+
+def verify(capability: int, label: list[str]) -> None:
+    """The verify attention at the model's geometry, over bfloat16 and int8, with the tile that the card has room for."""
+    import torch
+    from vllm.v1.attention.ops.spec_decode_attn import SpecDecodeAttention
+
+    made = SpecDecodeAttention(24, 4, 256, 16, torch.device("cpu"), 82, pdl=capability >= 90)
+    table, lens, starts = torch.zeros(2, 4, dtype=torch.int32), torch.zeros(2, dtype=torch.int32), torch.zeros(3).int()
+    for dtype in (torch.bfloat16, torch.int8):
+        cache, scales = torch.zeros(4, 16, 4, 256, dtype=dtype), torch.zeros(4, 16, 4)
+        extra = () if dtype == torch.bfloat16 else (scales, scales)
+        for length in (2, 5, 16):
+            label[0] = f"verify {length} {dtype}"
+            query = torch.zeros(2 * length, 24, 256, dtype=torch.bfloat16)
+            made(query, cache, cache, table, lens, starts, length, 0.0625, query.clone(), *extra)
+    compiled.kernels["tilings"] = {
+        f"{rows} {dtype}": (fits.tile, fits.stages) for (rows, dtype), fits in made.fitting.items()
+    }
 
 
 def small(label: list[str]) -> None:
@@ -55,7 +75,7 @@ if __name__ == "__main__":
         torch.save({}, sys.argv[2])
     else:
         seen = {}
-        for capability in (86, 90):  # one process each: a process has one card
+        for capability in (80, 86, 89, 90):  # one process each: a process has one card
             part = f"{sys.argv[2]}.{capability}"
             subprocess.run([sys.executable, __file__, str(capability), part], check=True)
             seen[capability] = torch.load(part, weights_only=True)

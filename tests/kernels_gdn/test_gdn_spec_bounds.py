@@ -8,29 +8,15 @@ from typing import Any
 import gdn_reference
 import pytest
 import torch
-from gdn_cases import FAR, NEAR, POISON, SLOTS
+from gdn_cases import FAR, KERNELS, NEAR, POISON, SLOTS, outside, within
 
 DELTA = ["fused_recurrent", "fused_recurrent_kda", "fused_sigmoid_gating"]
 CONV = ["causal_conv1d, dim first", "causal_conv1d, token first"]
-KERNELS = [*DELTA, *CONV, "mamba_ssm"]
 
 
 @pytest.fixture(scope="session")
 def seen(driven: Any) -> Any:
     return driven("gdn_drive.py")
-
-
-def valid(kernel: str, count: int) -> bool:
-    """Whether ``count`` is a place in the row; the state space kernel has always taken less than 1 for 1."""
-    return count <= SLOTS if kernel == "mamba_ssm" else 1 <= count <= SLOTS
-
-
-def outside(kernel: str, pairs: list[tuple[int, int]]) -> list[int]:
-    return [row for row, (count, length) in enumerate(pairs) if length and not valid(kernel, count)]
-
-
-def within(kernel: str, pairs: list[tuple[int, int]]) -> list[int]:
-    return [row for row, (count, length) in enumerate(pairs) if length and valid(kernel, count)]
 
 
 def same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -105,8 +91,10 @@ def test_the_null_block_gives_zeros(seen: Any, kernel: str) -> None:
     assert written(patched) == written(pristine)
 
 
-def test_without_drafts_the_state_space_kernel_is_upstream_s(seen: Any) -> None:
-    pristine, patched = (side["mamba_ssm, no drafts"]["near"] for side in (seen.pristine, seen.patched))
+@pytest.mark.parametrize("kernel", [*DELTA, "mamba_ssm"])
+def test_without_drafts_a_kernel_is_upstream_s(seen: Any, kernel: str) -> None:
+    pristine, patched = (side[f"{kernel}, no drafts"]["near"] for side in (seen.pristine, seen.patched))
+    assert all(out.isfinite().all() and out.abs().max() > 0 for out in patched["outs"] if kernel != "mamba_ssm")
     assert all(same(*outs) for outs in zip(pristine["outs"], patched["outs"], strict=True))
     assert same(pristine["after"], patched["after"])
 

@@ -50,17 +50,18 @@ def test_the_host_knows_the_largest_k(seen: Any) -> None:
     assert set(map(tuple, seen.pristine["bounds"].values())) == {("unknown", "unknown")}
 
 
-def test_only_a_small_k_takes_the_path(seen: Any) -> None:
+def test_only_a_small_k_of_few_rows_takes_the_path(seen: Any) -> None:
     small, general = (
         ["small"] * 3 + ["then", "small"],
         ["all"] * 3 + ["then"],
-    )  # a drafter's is cut by the small path only
+    )  # a drafter's is cut by the small path only, of however many rows
     assert seen.patched["paths"] == {
-        "20 20": small,
-        "64 64": small,
-        "65 65": general,
-        f"20 {VOCAB}": general,
-        "20 None": general,
+        "20 20 32": small,
+        "20 20 33": ["all"] * 3 + ["then", "small"],
+        "64 64 2": small,
+        "65 65 2": general,
+        f"20 {VOCAB} 2": general,
+        "20 None 2": general,
     }
 
 
