@@ -17,6 +17,7 @@ nox.options.sessions = [
     "series",
     "kernels_gdn",
     "kernels",
+    "cardless",
     "engine",
     "image",
 ]
@@ -108,6 +109,13 @@ def kernels(session: nox.Session) -> None:
     """The repair of Triton's interpreter, and verify attention in it against a float64 reference."""
     install(session, "engine")
     session.run("pytest", "-q", "tests/kernels", *session.posargs, env=both_trees(session))
+
+
+@nox.session
+def cardless(session: nox.Session) -> None:
+    """Speculative decoding in the whole engine on CPU tensors, its Triton kernels interpreted, with drafts and without."""
+    install(session, "engine")
+    session.run("pytest", "-q", "tests/cardless", *session.posargs, env=both_trees(session))
 
 
 @nox.session
