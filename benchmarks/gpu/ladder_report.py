@@ -20,6 +20,7 @@ from results import FAILED, MEASURED, NOT_RUN, RUNNING
 
 LIBRARIES = {"torch": "torch", "triton": "Triton", "transformers": "transformers", "vllm": "vLLM", "python": "Python"}
 Key = tuple[Any, ...]
+SAMPLED = "Sampled is temperature 1, top-k 20, top-p 0.95."
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def boot_of(document: dict[str, Any], part: str) -> dict[str, Any] | None:
 
 def points(boot: dict[str, Any] | None) -> dict[Key, dict[str, Any]]:
     """The points of a boot by what they measure."""
-    names = {"generate": ("sampling", "batch"), "steps": ("batch", "context")}
+    names = {"generate": ("sampling", "batch"), "steps": ("batch", "context", "sampling")}
     found = boot["points"] if boot is not None else []
     return {tuple(point[name] for name in names[point["kind"]]): point for point in found}
 
@@ -89,12 +90,14 @@ def row(cells: Iterable[object]) -> str:
 def ladder_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]:
     """Tokens a second: more is better."""
     old, new = (points(boot_of(document, "ladder")) for document in (pristine, patched))
+    if not old and not new:
+        return []
     lines = [
         "## Tokens a second",
         "",
         *paragraph(
             "Requests at once, 128 random tokens in and 256 out each, end of text ignored, from the first prompt to the last"
-            " token: median [least, most] of the runs. Sampled is temperature 1, top-k 20, top-p 0.95."
+            f" token: median [least, most] of the runs. {SAMPLED}"
         ),
         row(["sampling", "requests", "pristine", "patched", "patched / pristine"]),
         "| --- | ---: | ---: | ---: | ---: |",
@@ -121,32 +124,37 @@ def spec_lines(pristine: dict[str, Any], patched: dict[str, Any]) -> list[str]:
     """Milliseconds a step: less is better, so the ratios are pristine over patched."""
     old, new = (points(boot_of(document, "spec")) for document in (pristine, patched))
     off = points(boot_of(patched, "long"))
+    if not old and not new:
+        return []
     lines = [
         "## Milliseconds a step with drafts",
         "",
         *paragraph(
             "Four MTP drafts a step, so that the target verifies five tokens a request. What random weights draft is not what"
             " trained ones would (a column says how many tokens a step yielded), so milliseconds a step are what counts; tokens a"
-            " second would say nothing. Median [first tenth, last tenth] of the steps in which all requests decode. The last two"
-            " columns are of pristine, patched and knobs off."
+            f" second would say nothing. {SAMPLED} Median [first tenth, last tenth] of the steps in which all requests decode."
+            f" The last two columns are of pristine{', patched and knobs off' if off else ' and patched'}."
         ),
         row(
             [
-                *("requests", "context", "pristine", "patched", "pristine / patched"),
-                *("patched, knobs off", "pristine / knobs off", "tokens a step", "steps"),
+                *("requests", "context", "drawn", "pristine", "patched", "pristine / patched"),
+                *(("patched, knobs off", "pristine / knobs off") if off else ()),
+                *("tokens a step", "steps"),
             ]
         ),
-        "|" + " ---: |" * 9,
+        "| ---: | ---: | --- |" + " ---: |" * (7 if off else 5),
     ]
-    for batch, context in keys(old, new, off):
-        one, two, three = (found.get((batch, context)) for found in (old, new, off))
+    for key in keys(old, new, off):
+        one, two, three = (found.get(key) for found in (old, new, off))
+        batch, context, sampling = key
+        ran = (one, two, three) if off else (one, two)
         lines.append(
             row(
                 [
-                    *(batch, f"{context:,}", shown(one), shown(two), ratio(figure(one), figure(two))),
-                    *(shown(three), ratio(figure(one), figure(three))),
-                    " / ".join(expected_tokens(point) or "–" for point in (one, two, three)),
-                    " / ".join(steps_counted(point) or "–" for point in (one, two, three)),
+                    *(batch, f"{context:,}", sampling, shown(one), shown(two), ratio(figure(one), figure(two))),
+                    *((shown(three), ratio(figure(one), figure(three))) if off else ()),
+                    " / ".join(expected_tokens(point) or "–" for point in ran),
+                    " / ".join(steps_counted(point) or "–" for point in ran),
                 ]
             )
         )
@@ -188,7 +196,7 @@ def left_out(document: dict[str, Any]) -> list[str]:
             lines.append(f"- {where}: {fate(boot)}")
         for key, point in points(boot).items():
             if point["status"] != MEASURED and (boot["status"] == MEASURED or point["status"] != NOT_RUN):
-                what = " ".join(map(str, key)) if point["kind"] == "generate" else f"{key[0]} at {key[1]:,}"
+                what = " ".join(map(str, key)) if point["kind"] == "generate" else f"{key[0]} at {key[1]:,}, {key[2]}"
                 lines.append(f"- {where}, {what}: {fate(point)}")
     absent = {"ladder", "spec"} | ({"long"} if name == "patched" else set())
     absent -= {boot["part"] for boot in document["boots"]}

@@ -71,16 +71,22 @@ def prompts(vocabulary: int, batch: int, tokens: int, seed: int) -> list[dict[st
     return [{"prompt_token_ids": [rng.randrange(10, vocabulary) for _ in range(tokens)]} for _ in range(batch)]
 
 
+def drawing(point: dict[str, Any]) -> dict[str, Any]:
+    """How a point draws its tokens."""
+    if point["sampling"] == "greedy":
+        return {"temperature": 0.0}
+    return {"temperature": 1.0, "top_k": 20, "top_p": 0.95}
+
+
 def generate(llm: Any, point: dict[str, Any]) -> dict[str, Any]:
     """Tokens a second of each run, the prompts' prefill in it."""
     from vllm import SamplingParams
 
-    how = {"temperature": 0.0} if point["sampling"] == "greedy" else {"temperature": 1.0, "top_k": 20, "top_p": 0.95}
     vocabulary = llm.llm_engine.model_config.get_vocab_size()
     rates = []
     for run in range(point["runs"] + 1):
         tokens = point["tokens"] if run else max(1, point["tokens"] // 8)  # the first warms up, and is not counted
-        params = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False, seed=None, **how)
+        params = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False, seed=None, **drawing(point))
         asked = prompts(vocabulary, point["batch"], point["prompt"], run)
         start = time.perf_counter()
         answers = llm.generate(asked, params, use_tqdm=False)
@@ -124,7 +130,7 @@ def decode(llm: Any, point: dict[str, Any], seed: int) -> dict[str, Any]:
     # Nobody may finish before all have made their steps, were every draft accepted and the last prefilled long after the first.
     room = engine.model_config.max_model_len - point["context"] - 1
     params = SamplingParams(
-        temperature=0.0, max_tokens=room, ignore_eos=True, detokenize=False, output_kind=RequestOutputKind.DELTA
+        max_tokens=room, ignore_eos=True, detokenize=False, output_kind=RequestOutputKind.DELTA, **drawing(point)
     )
     before = counters(llm)
     asked = prompts(engine.model_config.get_vocab_size(), batch, point["context"], seed)

@@ -311,8 +311,12 @@ def main() -> None:
     for name, kv_lens, q_lens, how in checks.CASES:
         if checks.fits_int8(q_lens, how):
             errors[f"{name}, int8"] = checks.check(ops, kv_lens, q_lens, int8=True, **how)
-    checks.check_graph(ops)
-    checks.check_large_values(ops)
+    for name, kv_lens, q_lens, how in checks.CASES:
+        for int8 in (False, True):
+            errors[f"{name}, Triton{', int8' * int8}"] = checks.check_triton(ops, kv_lens, q_lens, int8=int8, **how)
+    for check in checks.CHECKS:
+        check(ops)
+        check(ops, int8=True)
     checks.check_scales(ops)
     print(
         f"checks: {len(errors)} batches, worst error {max(errors.values()):.2e}, {time.time() - began:.0f} s",

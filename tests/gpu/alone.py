@@ -15,8 +15,8 @@ import triton
 import triton.language as tl
 
 
-def load(tree: Path, library: Path) -> ModuleType:
-    """The module spec_decode_attn of ``tree``, which holds vllm/."""
+def stand_in(tree: Path) -> None:
+    """Bare packages in place of vLLM's own."""
     name, place = "vllm", tree / "vllm"
     for part in ("", "v1", "attention", "ops"):
         if part:
@@ -27,5 +27,16 @@ def load(tree: Path, library: Path) -> ModuleType:
     tools = ModuleType("vllm.triton_utils")
     tools.tl, tools.triton = tl, triton  # type: ignore[attr-defined]
     sys.modules["vllm.triton_utils"] = tools
+
+
+def load(tree: Path, library: Path) -> ModuleType:
+    """The module spec_decode_attn of ``tree``, which holds vllm/."""
+    stand_in(tree)
     torch.ops.load_library(str(library))
     return importlib.import_module("vllm.v1.attention.ops.spec_decode_attn")
+
+
+def load_library_module(tree: Path) -> ModuleType:
+    """The module of ``tree`` that knows how the library is built."""
+    stand_in(tree)
+    return importlib.import_module("vllm.v1.attention.ops.spec_decode_attn_cuda.library")

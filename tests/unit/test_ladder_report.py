@@ -53,7 +53,7 @@ class TestReport:
         line = next(line for line in page.splitlines() if line.startswith("| 1 | 25,600 |"))
         patched = "16.000 [15.920, 16.080]"
         assert line == (
-            f"| 1 | 25,600 | 20.000 [19.900, 20.100] | {patched} | 1.250 | {patched} | 1.250 | 1.00 / 1.00 / 1.00 | 192 / 192 / 192 |"
+            f"| 1 | 25,600 | greedy | 20.000 [19.900, 20.100] | {patched} | 1.250 | {patched} | 1.250 | 1.00 / 1.00 / 1.00 | 192 / 192 / 192 |"
         )
         assert "NVIDIA H200, driver 580, torch 2.11, Triton 3.6, vLLM 0.31.0." in " ".join(page.split())
         assert "takes batches of 1, 7 requests" in " ".join(page.split())
@@ -82,11 +82,14 @@ class TestReport:
         patched["boots"][2] |= {"status": FAILED, "message": "killed at the limit of the run"}
         page = ladder_report.report(pristine, patched)
         assert "| greedy | 64 | not run | 125.0 [123.8, 126.2] |  |" in page
-        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |  | not run |  | 1.00 / – / – | 192 / – / – |" in page
+        assert (
+            "| 1 | 1,024 | greedy | 20.000 [19.900, 20.100] | failed |  | not run |  | 1.00 / – / – | 192 / – / – |"
+            in page
+        )
         missing = page.partition("## What was not run")[2].split("\n")
         assert [line for line in missing if line] == [
             "- pristine, ladder, greedy 64: not run: it takes about 30 s and 4 were left",
-            "- patched, spec, 1 at 1,024: failed: RuntimeError: boom",
+            "- patched, spec, 1 at 1,024, greedy: failed: RuntimeError: boom",
             "- patched, long: failed: killed at the limit of the run",
             "- sampling alone (`benchmarks/gpu/samplers.py`): not given to the report",
         ]
@@ -99,14 +102,20 @@ class TestReport:
         boot["points"][0] |= {"status": RUNNING}
         page = ladder_report.report(*documents)
         assert "- patched, spec: failed: the run was killed in the middle of it" in page
-        assert "- patched, spec, 1 at 1,024: failed: the run was killed in the middle of it" in page
-        assert "| 1 | 1,024 | 20.000 [19.900, 20.100] | failed |" in page
+        assert "- patched, spec, 1 at 1,024, greedy: failed: the run was killed in the middle of it" in page
+        assert "| 1 | 1,024 | greedy | 20.000 [19.900, 20.100] | failed |" in page
+
+    def test_a_part_of_neither_tree_has_no_table(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        del documents[0]["boots"][0], documents[1]["boots"][0]
+        page = ladder_report.report(*documents)
+        assert "## Tokens a second" not in page and "## Milliseconds a step" in page
+        assert "- pristine, ladder: not asked for" in page and "- patched, ladder: not asked for" in page
 
     def test_parts_nobody_asked_for_are_said_too(self, documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
         del documents[0]["boots"][1], documents[1]["boots"][2]
         page = ladder_report.report(*documents)
         assert "- pristine, spec: not asked for" in page and "- patched, long: not asked for" in page
-        assert "| 7 | 8,192 | not run | 16.000 [15.920, 16.080] |  | not run |  | – / 1.00 / – | – / 64 / – |" in page
+        assert "| 7 | 8,192 | greedy | not run | 16.000 [15.920, 16.080] |  | – / 1.00 | – / 64 |" in page
 
     def test_without_the_kernel_in_the_engine_the_page_does_not_credit_it(
         self, documents: tuple[dict[str, Any], dict[str, Any]]
